@@ -110,19 +110,19 @@ def room(module):
 def crossings(found):
     """Imports of rooms that are not below; the root and the native module are everybody's."""
     return [
-        str(one)
-        for one in found
-        if one.source and one.target not in ("", "_native")
-        if goes_up(room(one.source), room(one.target), LAYERS)
+        str(imported)
+        for imported in found
+        if imported.source and imported.target not in ("", "_native")
+        if goes_up(room(imported.source), room(imported.target), LAYERS)
     ]
 
 
 def private_imports(found):
     return [
-        str(one)
-        for one in found
-        if one.name.startswith("_") and not one.name.startswith("__")
-        if room(one.source) != room(one.target) or not one.source
+        str(imported)
+        for imported in found
+        if imported.name.startswith("_") and not imported.name.startswith("__")
+        if room(imported.source) != room(imported.target) or not imported.source
     ]
 
 
@@ -167,26 +167,30 @@ def cycles(edges):
         return reach[start]
 
     knots = {
-        tuple(sorted({one} | {other for other in reachable(one) if one in reachable(other)}))
-        for one in targets
-        if one in reachable(one)
+        tuple(sorted({value} | {other for other in reachable(value) if value in reachable(other)}))
+        for value in targets
+        if value in reachable(value)
     }
     return [" <-> ".join(knot) for knot in sorted(knots)]
 
 
 def module_cycles(found, trees):
     """The root, whose table names modules, is no part of a cycle; packages stand for themselves."""
-    return cycles((one.source, one.target) for one in found if one.source and one.target in trees)
+    return cycles(
+        (imported.source, imported.target)
+        for imported in found
+        if imported.source and imported.target in trees
+    )
 
 
 def native_in_words(found):
     """Modules that only put questions and words together, and call the native module."""
     return sorted(
         {
-            one.source
-            for one in found
-            if one.target == "_native" and one.source.rpartition(".")[2] in WITHOUT_NATIVE
-            if room(one.source) in LENSES
+            imported.source
+            for imported in found
+            if imported.target == "_native" and imported.source.rpartition(".")[2] in WITHOUT_NATIVE
+            if room(imported.source) in LENSES
         }
     )
 
@@ -241,19 +245,20 @@ def positional_dataclasses(trees):
         for node in ast.walk(tree):
             if not isinstance(node, ast.ClassDef):
                 continue
-            marks = [ast.unparse(one) for one in node.decorator_list]
-            if not any(one.startswith("dataclass") for one in marks):
+            marks = [ast.unparse(value) for value in node.decorator_list]
+            if not any(mark.startswith("dataclass") for mark in marks):
                 continue
             fields = [
-                one
-                for one in node.body
-                if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one.annotation)
-                if not (one.value is not None and "init=False" in ast.unparse(one.value))
+                value
+                for value in node.body
+                if isinstance(value, ast.AnnAssign)
+                and "ClassVar" not in ast.unparse(value.annotation)
+                if not (value.value is not None and "init=False" in ast.unparse(value.value))
             ]
-            kinds = [ast.unparse(one.annotation) for one in fields]
+            kinds = [ast.unparse(field.annotation) for field in fields]
             if "KW_ONLY" in kinds:
                 fields = fields[: kinds.index("KW_ONLY")]
-            if len(fields) > MOST_FIELDS and not any("kw_only=True" in one for one in marks):
+            if len(fields) > MOST_FIELDS and not any("kw_only=True" in mark for mark in marks):
                 found.append(f"{module}.{node.name}")
     return found
 
@@ -306,7 +311,7 @@ def _heads(path_text):
             entry = ""
         else:
             entry += letter
-    return [re.match(r"\w+", one.strip()).group() for one in [*entries, entry] if one.strip()]
+    return [re.match(r"\w+", name.strip()).group() for name in [*entries, entry] if name.strip()]
 
 
 def core_imports(root=CORE):

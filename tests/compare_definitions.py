@@ -28,7 +28,11 @@ def definitions(text):
             continue
         for inner in ast.walk(node):
             if isinstance(getattr(inner, "body", None), list):
-                kept = [one for one in inner.body if not isinstance(one, ast.ImportFrom)]
+                kept = [
+                    statement
+                    for statement in inner.body
+                    if not isinstance(statement, ast.ImportFrom)
+                ]
                 inner.body = kept or [ast.Pass()]
         found.append((name, ast.unparse(node)))
     return found
@@ -43,14 +47,14 @@ def of_revision(revision):
         for name in names.split()
         if name.endswith(".py")
     )
-    return [one for text in texts for one in definitions(text)]
+    return [definition for text in texts for definition in definitions(text)]
 
 
 def of_tree():
     return [
-        one
+        definition
         for path in sorted(PYTHON.rglob("*.py"))
-        for one in definitions(path.read_text(encoding="utf-8"))
+        for definition in definitions(path.read_text(encoding="utf-8"))
     ]
 
 

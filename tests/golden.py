@@ -600,7 +600,7 @@ def both_models(metric: Any, by: str = "sex", scores: bool = False, **options: A
     known = roles(600, by)
     label, score = np.asarray(known["y_true"]), np.asarray(known["y_score"])
     models = [score, 0.8 * score + 0.2 * label]
-    first, second = models if scores else [one > 0.5 for one in models]
+    first, second = models if scores else [model > 0.5 for model in models]
     given = {"n_resamples": 199, "rng": 7, "n_threads": 2, **options}
     groups = known["sensitive_features"]
     return fa.compare_models(

@@ -22,15 +22,15 @@ def callables():
         if isinstance(node, ast.FunctionDef):
             found[node.name] = node
         if isinstance(node, ast.ClassDef):
-            for one in node.body:
-                if isinstance(one, ast.FunctionDef) and not one.name.startswith("__get"):
-                    name = node.name if one.name == "__new__" else f"{node.name}.{one.name}"
-                    found[name] = one
+            for value in node.body:
+                if isinstance(value, ast.FunctionDef) and not value.name.startswith("__get"):
+                    name = node.name if value.name == "__new__" else f"{node.name}.{value.name}"
+                    found[name] = value
     return found
 
 
 def _takes_call(function):
-    return "call" in {one.arg for one in [*function.args.args, *function.args.kwonlyargs]}
+    return "call" in {arg.arg for arg in [*function.args.args, *function.args.kwonlyargs]}
 
 
 def small_calls(csv_file):

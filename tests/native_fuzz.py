@@ -52,7 +52,7 @@ def plain(value):
     if isinstance(value, tuple | list):
         return type(value)(map(plain, value))
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(entry) for name, entry in value.items()}
     return value
 
 
@@ -163,8 +163,8 @@ def worse(value):
         yield from ("x", "", "\0", 3)
     elif isinstance(value, tuple | list):
         yield from ((), [], value[:-1], [*value, *value], "x", [None])
-        for i, one in enumerate(value):
-            for other in worse(one):
+        for i, entry in enumerate(value):
+            for other in worse(entry):
                 yield type(value)([*value[:i], other, *value[i + 1 :]])
     else:
         yield from (3, "x")

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 import fairaudit_rs as fa
-from fairaudit_rs.results.result import Stored
+from fairaudit_rs.results.result import Serializable
 
 ROOMS = ("metrics", "models", "datasets")
 #: Classes whose instances come from functions, or from methods of their own: nobody else makes one.
@@ -43,7 +43,7 @@ def public() -> dict[str, Callable[..., Any]]:
 def of_class(name: str, kind: type) -> dict[str, Callable[..., Any]]:
     """Return the constructor of a class, unless only we call it, and its methods with arguments."""
     found: dict[str, Callable[..., Any]] = {}
-    if name not in MADE_BY_US and not issubclass(kind, Stored):
+    if name not in MADE_BY_US and not issubclass(kind, Serializable):
         found[name] = kind
     for member in dir(kind):
         method = getattr(kind, member)
@@ -56,7 +56,7 @@ def of_class(name: str, kind: type) -> dict[str, Callable[..., Any]]:
 def arguments_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the arguments of a function, without self."""
     given = inspect.signature(function).parameters
-    return {name: one for name, one in given.items() if name != "self" and name[0] != "_"}
+    return {name: value for name, value in given.items() if name != "self" and name[0] != "_"}
 
 
 # -- one default, one kind ---------------------------------------------------------------------
@@ -70,9 +70,9 @@ def differing(functions: Mapping[str, Callable[..., Any]], exceptions: Exception
     """Return what has not one default and one kind in all functions, and idle exceptions."""
     by_name: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for label, function in functions.items():
-        for name, one in arguments_of(function).items():
-            default = "none" if one.default is one.empty else repr(one.default)
-            kind = "by name" if one.kind is one.KEYWORD_ONLY else "by place"
+        for name, argument in arguments_of(function).items():
+            default = "none" if argument.default is argument.empty else repr(argument.default)
+            kind = "by name" if argument.kind is argument.KEYWORD_ONLY else "by place"
             by_name[name][label] = (f"default {default}", kind)
     found = []
     for name, given in by_name.items():
@@ -182,7 +182,7 @@ def why_undescribed(
     home = label.rpartition(".")[0]
     targets = [entry.reference, f"{home}.{entry.reference}"]
     known = {*functions, *MADE_BY_US}
-    target = next((one for one in targets if one in known), None)
+    target = next((text for text in targets if text in known), None)
     if target is None:
         return f"is said to be described in {entry.reference}, which is not public"
     if target in seen:

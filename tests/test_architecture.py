@@ -33,7 +33,7 @@ def public_classes():
 
 def test_dataclasses_of_many_fields_are_made_by_name():
     found = architecture.positional_dataclasses(architecture.modules())
-    assert {one.rpartition(".")[2] for one in found} <= public_classes()
+    assert {value.rpartition(".")[2] for value in found} <= public_classes()
 
 
 def test_no_line_hides_a_train_of_arguments():

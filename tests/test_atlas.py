@@ -119,14 +119,14 @@ def kept(entry):
 def made_up(scenarios, audits=1_000):
     """Entries in which no rule ever errs."""
     measured = {}
-    for one in scenarios:
-        entry = {"key": one.key, "audits": audits, "counts": {}}
-        if hasattr(one, "counted"):
-            entry["counts"] = dict.fromkeys(one.counted, 0)
-        elif "family" in one.key:
+    for scenario in scenarios:
+        entry = {"key": scenario.key, "audits": audits, "counts": {}}
+        if hasattr(scenario, "counted"):
+            entry["counts"] = dict.fromkeys(scenario.counted, 0)
+        elif "family" in scenario.key:
             entry["counts"] = dict.fromkeys(("fail", "pass", "unadjusted", "point", "delta"), 0)
             entry |= {"pairs": 50.0, "passes": {"auc by a": 0}, "quiet": {"auc by a": 0}}
-        measured[one.key] = entry
+        measured[scenario.key] = entry
     return measured
 
 
@@ -179,19 +179,19 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
     for name in ("AUDITS", "AUDITS_OF_RATES", "AUDITS_BY_REPLICATES", "AUDITS_OF_FUNCTIONS"):
         monkeypatch.setattr(pairs, name, 2)
     everything = bench("atlas_audit").scenarios()
-    assert len({one.key for one in everything}) == len(everything)
-    for one in [families.AtTheTolerance(500), families.WithoutGaps("TPR, .10", 500)]:
-        entry = kept(one.measure())
+    assert len({value.key for value in everything}) == len(everything)
+    for value in [families.AtTheTolerance(500), families.WithoutGaps("TPR, .10", 500)]:
+        entry = kept(value.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())
     growth = lenses.AtTheGrowth("4 features, sex strongly in X", given=False)
     of_tails = (tails.PersonsProjected(5), tails.UnlikeTails(0.02, (400, 400), 0.1))
     others = (pairs, rates, clusters, policies, rules)
-    made = (one for part in others for one in part.scenarios())
-    for one in (*made, lenses.NoStandIn(3), growth, *of_tails):
-        if getattr(one, "law", None) != "lognormal":
-            entry = kept(one.measure())
-            assert set(entry["counts"]) == set(one.counted)
+    made = (scenario for part in others for scenario in part.scenarios())
+    for tail in (*made, lenses.NoStandIn(3), growth, *of_tails):
+        if getattr(tail, "law", None) != "lognormal":
+            entry = kept(tail.measure())
+            assert set(entry["counts"]) == set(tail.counted)
             assert all(0 <= count <= 2 for n in entry["counts"].values() for count in np.ravel(n))
 
 
@@ -207,10 +207,10 @@ def test_gaps_of_designs_are_at_the_tolerance(bench, monkeypatch):
             weight = given.get("sample_weight", np.ones(len(small)))
             stratum = given.get("strata", np.zeros(len(small)))
             gaps = []
-            for one in np.unique(stratum):
+            for code in np.unique(stratum):
                 shares = [
                     np.average(decision[part], weights=weight[part])
-                    for part in ((stratum == one) & side for side in (small, ~small))
+                    for part in ((stratum == code) & side for side in (small, ~small))
                 ]
                 gaps.append(shares[0] - shares[1])
             assert gaps == pytest.approx([0.1 * sign] * len(gaps), abs=0.02)
@@ -229,12 +229,12 @@ def test_audits_that_err_too_often_are_told(bench):
     atlas = bench("atlas_audit")
     measured = made_up(atlas.scenarios())
     assert atlas.too_many(measured) == []
-    by_kind = {type(one).__name__: one for one in atlas.scenarios()}
+    by_kind = {type(scenario).__name__: scenario for scenario in atlas.scenarios()}
 
     def told(kind, word, count):
         entry = measured[by_kind[kind].key]
         kept, entry["counts"][word] = entry["counts"].get(word, 0), count
-        found = {(one, name) for one, name, *_ in atlas.too_many(measured)}
+        found = {(value, name) for value, name, *_ in atlas.too_many(measured)}
         entry["counts"][word] = kept
         return found == {(by_kind[kind], word)}
 
@@ -271,9 +271,9 @@ def test_tables_that_are_not_measured_in_full_stay(bench):
     atlas = bench("atlas_audit")
     measured = made_up(atlas.scenarios())
     full = list(atlas.page(measured))
-    for one in atlas.scenarios():
-        if type(one).__name__ == "TenRates":
-            del measured[one.key]
+    for scenario in atlas.scenarios():
+        if type(scenario).__name__ == "TenRates":
+            del measured[scenario.key]
             break
     before = ["### Ten rates of few rows", "", "as it was", "", *full]
     part = list(atlas.page(measured, before))
@@ -343,7 +343,7 @@ def test_what_rows_add_makes_the_change(bench):
     group = np.repeat(["a", "b"], [100, 200])
     for metric in ("auc", "brier_score"):
         parts = [
-            others.added(metric, label[group == g], [one[group == g] for one in scores])
+            others.added(metric, label[group == g], [score[group == g] for score in scores])
             for g in "ab"
         ]
         sums = [sum(part.mean() for part in of) for of in parts]
@@ -376,14 +376,14 @@ def test_each_comparison_of_the_atlas_is_made(bench, monkeypatch):
         monkeypatch.setattr(module, name, 2)
     monkeypatch.setattr(others, "N_RESAMPLES", 19)
     everything = atlas.scenarios()
-    assert len({one.key for one in everything}) == len(everything)
-    kinds = {type(one): one for one in everything}
+    assert len({value.key for value in everything}) == len(everything)
+    kinds = {type(value): value for value in everything}
     measured = {}
-    for one in everything:
-        alike = kinds[type(one)]
+    for value in everything:
+        alike = kinds[type(value)]
         if alike.key not in measured:
             measured[alike.key] = kept(alike.measure())
-        measured[one.key] = measured[alike.key] | {"key": one.key}
+        measured[value.key] = measured[alike.key] | {"key": value.key}
     assert {entry["audits"] for entry in measured.values()} <= {1, 2}
     assert any(line.startswith("| f1 | 40 + 40 |") for line in atlas.page(measured))
     assert atlas.share(70, 1_000, 0.01) == "**7.0**"

@@ -143,7 +143,7 @@ def outcomes(tmp_path_factory):
             kind: pool.submit(outcome, root / str(i), *KINDS[kind][:2])
             for i, kind in enumerate(KINDS)
         }
-    return {kind: one.result() for kind, one in started.items()}
+    return {kind: value.result() for kind, value in started.items()}
 
 
 def test_there_are_thirty():

@@ -44,7 +44,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.individual import sensitive
-from fairaudit_rs.interrupts import interruptible
+from fairaudit_rs.individual import sensitive_directions
+from fairaudit_rs.interrupts import run_interruptibly
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def deaf():
 
 
 def test_answers_and_errors():
-    assert interruptible(lambda: 3) == 3
+    assert run_interruptibly(lambda: 3) == 3
     with pytest.raises(np.linalg.LinAlgError, match="Singular"):
-        interruptible(lambda: np.linalg.inv(np.zeros((2, 2))))
+        run_interruptibly(lambda: np.linalg.inv(np.zeros((2, 2))))
     found = []
-    other = threading.Thread(target=lambda: found.append(interruptible(lambda: 4)))
+    other = threading.Thread(target=lambda: found.append(run_interruptibly(lambda: 4)))
     other.start()
     other.join()
     assert found == [4]
@@ -42,7 +42,7 @@ def test_answers_and_errors():
 def test_ctrl_c_is_heard_within_a_call(deaf):
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        interruptible(deaf)
+        run_interruptibly(deaf)
     # The call goes on for two minutes.
     assert time.monotonic() - start < 60
 
@@ -53,7 +53,7 @@ def test_ctrl_c_during_the_regressions_of_a_subspace(name, wide, deaf, monkeypat
     X = rng.normal(size=(50, 3))
     if wide:
         X[:, 2] = X[:, 0] + X[:, 1]
-    monkeypatch.setattr(sensitive.np.linalg, name, deaf)
+    monkeypatch.setattr(sensitive_directions.np.linalg, name, deaf)
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         fa.FairMetric.subspace(X, rng.normal(size=50))

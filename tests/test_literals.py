@@ -11,7 +11,7 @@ from fairaudit_rs.extremes import lens as extremes
 from fairaudit_rs.extremes import space, tail
 from fairaudit_rs.individual import question, schedule, simplex, value
 from fairaudit_rs.influence import counterfactual
-from fairaudit_rs.metrics.kind import Kind
+from fairaudit_rs.metrics.family import MetricFamily
 from fairaudit_rs.models import binary, kernel, linear, network
 from fairaudit_rs.permutation import calibration, comparison, equivalence, intervals
 from fairaudit_rs.projection import notions
@@ -28,7 +28,7 @@ CHECKED = {
     "EquivalenceMethod": equivalence.METHODS,
     "NullHypothesis": calibration._GROUPS,
     "Studentize": {
-        *Kind.scalings,
+        *MetricFamily.scalings,
         *fa.metrics.callable_metric("f", len).kind.scalings,
     },
     "NotionName": (*notions.NOTIONS, *notions.ALIASES),
@@ -74,8 +74,8 @@ def typed():
         for name in signatures.arguments_of(function):
             hint = written.get(name, "")
             # Only words are looked up: other names may be there for type checkers alone.
-            words = {one for part in re.findall(r"\w+", str(hint)) if part in aliases()
-                     for one in words_of(aliases()[part])}  # fmt: skip
+            words = {word for part in re.findall(r"\w+", str(hint)) if part in aliases()
+                     for word in words_of(aliases()[part])}  # fmt: skip
             entry = described.get(name)
             own = entry is not None and entry.reference is None and "..." not in entry.type
             listed = re.findall(r'"([^"]+)"', entry.type) if own else []
@@ -87,7 +87,7 @@ def typed():
 TYPED = typed()
 
 
-@pytest.mark.parametrize(("label", "name"), TYPED, ids=lambda one: one)
+@pytest.mark.parametrize(("label", "name"), TYPED, ids=lambda entry: entry)
 def test_docs_say_the_same_words(label, name):
     words, listed = TYPED[label, name]
     assert words
@@ -111,8 +111,8 @@ OPEN = {"notion", "n_exceedances", "upper", "studentize", "resolution", "bandwid
 
 @pytest.mark.parametrize(
     ("label", "name"),
-    [one for one in TYPED if one[0] in CALLS and one[1] not in OPEN],
-    ids=lambda one: one,
+    [entry for entry in TYPED if entry[0] in CALLS and entry[1] not in OPEN],
+    ids=lambda entry: entry,
 )
 def test_messages_accept_the_words_of_the_type(label, name, book):
     words, _ = TYPED[label, name]

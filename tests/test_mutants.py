@@ -86,7 +86,7 @@ def test_what_fails_anyway_catches_nothing(bench, monkeypatch, capsys):
 
     def first_failure(command, number=None):
         asked = command[-1:] if number is None else ["tests/a.py::broken", "tests/a.py::good"]
-        return next((one for one in asked if one in fails[number] - set(mutants.BROKEN)), None)
+        return next((name for name in asked if name in fails[number] - set(mutants.BROKEN)), None)
 
     monkeypatch.setattr(mutants, "first_failure", first_failure)
     command = (*mutants.PYTEST, "tests/a.py")

@@ -116,7 +116,7 @@ class TestArguments:
             return made.evaluations
 
         assert evaluations(odd) == evaluations(odd.view(bool)) == evaluations(odd != 0)
-        found = [_native.tabulate([one], [2], call) for one in (odd.view(bool), odd != 0)]
+        found = [_native.tabulate([value], [2], call) for value in (odd.view(bool), odd != 0)]
         assert sorted(found[0].counts) == sorted(found[1].counts) == [4, 4]
         rows, share = np.arange(8), np.full(8, 0.5)
         moments = [
@@ -160,7 +160,7 @@ class TestArguments:
 
 def takes_arguments(function):
     """Of a function in the stub: whether there is anything but self or the class."""
-    names = [one.arg for one in [*function.args.args, *function.args.kwonlyargs]]
+    names = [arg.arg for arg in [*function.args.args, *function.args.kwonlyargs]]
     return bool(set(names) - {"self", "cls"})
 
 
@@ -179,7 +179,7 @@ class TestFuzz:
         assert [line for line in lines if line.startswith("!")] == []
         tried = {line.split()[1] for line in lines if line.startswith("?")}
         known = native_calls.callables()
-        with_arguments = {name for name, one in known.items() if takes_arguments(one)}
+        with_arguments = {name for name, value in known.items() if takes_arguments(value)}
         assert tried == with_arguments - native_fuzz.NOT_TRIED.keys()
         # Nothing that it is told not to try was renamed.
         assert native_fuzz.NOT_TRIED.keys() <= known.keys()

@@ -13,16 +13,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 def test_every_linked_crate_is_in_the_notices():
     listed = re.findall(r"^(\S+ \d\S*) \(", write_notices.NOTICES.read_text("utf-8"), re.MULTILINE)
     crates = write_notices.linked(write_notices.metadata())
-    assert listed == [f"{one['name']} {one['version']}" for one in crates]
+    assert listed == [f"{crate['name']} {crate['version']}" for crate in crates]
     # What runs while building is not in the wheel; what it links is.
-    names = {one["name"] for one in crates}
+    names = {crate["name"] for crate in crates}
     assert {"pyo3", "rayon", "csv"} <= names
     assert not names & {"syn", "pyo3-macros", "pyo3-build-config", "proc-macro2", "criterion"}
 
 
 def test_every_linked_crate_is_in_the_lock():
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
-    locked = {f"{one['name']} {one['version']}" for one in lock}
+    locked = {f"{value['name']} {value['version']}" for value in lock}
     text = write_notices.NOTICES.read_text("utf-8")
     assert set(re.findall(r"^(\S+ \d\S*) \(", text, re.MULTILINE)) <= locked
 
@@ -37,9 +37,9 @@ def test_what_is_asked_for_is_imported():
     for path in PYTHON.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                imported |= {one.name.partition(".")[0] for one in node.names}
+                imported |= {name.name.partition(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).partition(".")[0])
-    asked = {re.match(r"[\w-]+", one)[0] for one in PROJECT["dependencies"]}
+    asked = {re.match(r"[\w-]+", dependency)[0] for dependency in PROJECT["dependencies"]}
     assert asked == {"numpy", "scipy", "polars", "highspy", "click"}
     assert asked <= imported

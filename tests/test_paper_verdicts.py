@@ -39,22 +39,22 @@ def test_shares_are_those_of_the_audits(found):
     model, audits = found
     table = cells(verdicts.share_table(audits))
     assert [row[0] for row in table] == [f"`{name}`" for name in verdicts.POLICIES]
-    for row, one in zip(table, audits, strict=True):
+    for row, audit in zip(table, audits, strict=True):
         # What the script audits is what the package says of the same decisions.
         again = fa.audit(
             model.rows.label,
             (model.scores >= 0.5).astype(int),
             y_score=model.scores,
             sensitive_features=dict(model.rows.attributes),
-            policy=one.policy,
+            policy=audit.policy,
             evidence="none",
             rng=1,
         )
-        if one.policy != "punitive":
-            assert again.verdict == one.audit.verdict
-        expected = ["100" if one.audit.verdict == word else "0" for word in verdicts.VERDICTS]
+        if audit.policy != "punitive":
+            assert again.verdict == audit.audit.verdict
+        expected = ["100" if audit.audit.verdict == word else "0" for word in verdicts.VERDICTS]
         assert row[1:5] == expected
-    words = {one.policy: one.audit.verdict for one in audits}
+    words = {audit.policy: audit.audit.verdict for audit in audits}
     assert words["parity"] == words["four_fifths"] == "fail"
     assert verdicts.reason(audits[3].audit) == "a gap between groups of group"
     assert table[3][5] == "a gap between groups of group (1 of 1)"
@@ -71,17 +71,17 @@ def test_an_accusation_is_the_other_decision(found):
         evidence="none",
         rng=1,
     )
-    for one, other in zip(punitive.questions, turned.questions, strict=True):
-        assert (one.metric, one.verdict) == (other.metric, other.verdict)
-        assert [g.value for g in one.groups] == pytest.approx(
+    for question, other in zip(punitive.questions, turned.questions, strict=True):
+        assert (question.metric, question.verdict) == (other.metric, other.verdict)
+        assert [g.value for g in question.groups] == pytest.approx(
             [g.value for g in other.groups], nan_ok=True
         )
 
 
 def test_questions_are_counted(found):
     _, audits = found
-    for row, one in zip(cells(verdicts.question_table(audits)), audits, strict=True):
-        asked = [q for q in one.audit.questions if q.binding]
+    for row, audit in zip(cells(verdicts.question_table(audits)), audits, strict=True):
+        asked = [q for q in audit.audit.questions if q.binding]
         assert row[1] == str(len(asked))
         n_pass = sum(q.verdict == "pass" for q in asked)
         assert row[3] == f"{100 * n_pass / len(asked):.0f}"
@@ -100,4 +100,4 @@ def test_the_page_agrees_with_itself():
     assert {row[0] for row in every} == {load.__name__ for load in verdicts.DATA_SETS}
     outputs = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
     assert len(outputs) == len(verdicts.OUTPUTS) == 10
-    assert all(one.startswith(("FAIL", "PASS", "INCONCLUSIVE", "NOT")) for one in outputs)
+    assert all(output.startswith(("FAIL", "PASS", "INCONCLUSIVE", "NOT")) for output in outputs)

@@ -78,7 +78,7 @@ def test_many_pairs_are_a_few_lines(command, here):
         pairs = json.loads((here / "x.json").read_text())[0]["comparisons"]
         assert len(pairs) == 435
         assert "and 430 more pairs" in found.stdout
-        least = min(pairs, key=lambda one: (one["adjusted_pvalue"], one["pvalue"]))
+        least = min(pairs, key=lambda entry: (entry["adjusted_pvalue"], entry["pvalue"]))
         assert f"={least['first']} - sex={least['second']}" in found.stdout
 
 

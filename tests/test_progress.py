@@ -9,7 +9,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import progress
-from fairaudit_rs.progress import Printer, Progress, duration
+from fairaudit_rs.progress import Progress, ProgressPrinter, format_duration
 
 
 @pytest.fixture
@@ -129,13 +129,13 @@ class TestForecast:
         ],
     )
     def test_durations(self, seconds, words):
-        assert duration(seconds) == words
+        assert format_duration(seconds) == words
 
 
 class TestPrinter:
     def test_lines_for_pipes_and_one_line_for_terminals(self, clock, stderr):
         stderr = stderr()
-        printer = Printer()
+        printer = ProgressPrinter()
         for done in range(0, 1_001, 10):
             printer(done, 1_000)
             clock.now += 0.3
@@ -153,7 +153,7 @@ class TestPrinter:
 
     def test_the_next_test_begins_anew(self, clock, stderr):
         stderr = stderr()
-        printer = Printer()
+        printer = ProgressPrinter()
         for _ in range(2):
             printer(50, 100)
             clock.now += 10.0

@@ -56,12 +56,14 @@ def here(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def test_every_command_that_reads_is_here():
     reading = {
-        name for name, one in main.commands.items() if any(p.name == "data" for p in one.params)
+        name
+        for name, command in main.commands.items()
+        if any(p.name == "data" for p in command.params)
     }
     assert reading - {"init"} == set(COMMANDS)
 
@@ -137,7 +139,7 @@ def test_a_cut_is_the_decision(command, here):
     rows().with_columns(approved=(pl.col("score") >= 0.7).cast(pl.Int8)).write_csv("cut.csv")
     more = (*COMMANDS[command], *seeded(command))
     wanted = run(command, "cut.csv", *more)
-    without = [one for one in more if one not in ("--y-pred", "approved")]
+    without = [value for value in more if value not in ("--y-pred", "approved")]
     found = run(command, "loans.csv", *without, "--cut", "score=0.7")
     assert found.exit_code == wanted.exit_code == 0, found.stderr
     assert without_source(found.stdout) == without_source(wanted.stdout)

@@ -11,7 +11,7 @@ from fairaudit_rs.data.row_keys import content_order, row_hashes, row_keys, unit
 def table(n=1_000, seed=0):
     rng = np.random.default_rng(seed)
     columns = [rng.normal(size=n), rng.integers(0, 3, n), rng.choice(["a", "b", None], n)]
-    return [column_array("x", one) for one in columns]
+    return [column_array("x", column) for column in columns]
 
 
 def taken(column, order):
@@ -23,7 +23,7 @@ def taken(column, order):
 def test_keys_belong_to_rows_whatever_their_order():
     columns, order = table(), np.random.default_rng(1).permutation(1_000)
     keys = row_keys(row_hashes(columns), seed=7)
-    moved = row_keys(row_hashes([taken(one, order) for one in columns]), seed=7)
+    moved = row_keys(row_hashes([taken(column, order) for column in columns]), seed=7)
     assert (moved == keys[order]).all()
     assert len(set(keys.tolist())) == 1_000
     assert (row_keys(row_hashes(columns), seed=8) != keys).all()
@@ -45,7 +45,7 @@ def test_equal_numbers_have_one_hash():
 @pytest.mark.parametrize("place", range(3))
 def test_every_column_counts(place):
     columns = table()
-    changed = [one.copy() if isinstance(one, np.ndarray) else one for one in columns]
+    changed = [column.copy() if isinstance(column, np.ndarray) else column for column in columns]
     changed[place] = taken(changed[place], np.roll(np.arange(1_000), 1))
     assert (row_hashes(columns) != row_hashes(changed)).mean() > 0.5
 
@@ -74,6 +74,6 @@ def test_units_are_known_by_their_rows():
 
 def test_an_order_of_content():
     columns, order = table(), np.random.default_rng(1).permutation(1_000)
-    moved = [taken(one, order) for one in columns]
-    first, other = (one[0][content_order(one)] for one in (columns, moved))
+    moved = [taken(column, order) for column in columns]
+    first, other = (row[0][content_order(row)] for row in (columns, moved))
     assert (first == other).all()

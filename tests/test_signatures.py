@@ -221,7 +221,7 @@ def test_rules_refuse_and_say_what_would_do(name):
 
 def test_checked_arguments_are_those_of_the_rules():
     names = {*RULES, "seed"} - {"rng", "random_state"}
-    assert set(inspect.get_annotations(arguments.Checked)) == names
+    assert set(inspect.get_annotations(arguments.CheckedArguments)) == names
 
 
 def test_checked_arguments_go_by_name():
@@ -497,7 +497,7 @@ def test_every_function_with_a_rule_is_tried():
 
 @pytest.mark.parametrize(
     ("label", "name"),
-    [pytest.param(*one, id=" of ".join(one[::-1])) for one in RULED if one not in UNCHECKED],
+    [pytest.param(*row, id=" of ".join(row[::-1])) for row in RULED if row not in UNCHECKED],
 )
 def test_functions_refuse_what_rules_refuse(label, name, book):
     assert accepting(CALLS[label], label, name, book) == []

@@ -163,7 +163,7 @@ class TestFourOutputs:
         draw = random.Random(seed)
         sex = [draw.choice("fm") for _ in range(n)]
         label = [draw.random() < 0.6 for _ in sex]
-        decided = [draw.random() < 0.7 - gap * (one == "f") + lift for one in sex]
+        decided = [draw.random() < 0.7 - gap * (name == "f") + lift for name in sex]
         found = fa.audit(label, decided, sensitive_features={"sex": sex}, rng=1)
         first, *rest = found.summary().splitlines()
         asked = len(list(found.request.lines(found.n_rows)))

@@ -41,7 +41,7 @@ def command(folder, *arguments):
     score, sex = rng.random(200), rng.choice(["f", "m"], 200)
     pl.DataFrame({"score": score + 0.1 * (sex == "f"), "sex": sex}).write_parquet(data)
     roles = ("-s", "sex", "--y-score", "score", "--notion", "statistical_parity")
-    return [str(one) for one in ("projection", data, *roles, *arguments)]
+    return [str(role) for role in ("projection", data, *roles, *arguments)]
 
 
 class TestRefused:
@@ -57,7 +57,7 @@ class TestRefused:
         }.items():
             with pytest.raises(FileError, match=f"path is .*{told}"):
                 write(tmp_path / name)
-        assert sorted(one.name for one in tmp_path.iterdir()) == ["circle.json", "folder.json"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["circle.json", "folder.json"]
 
     def test_no_path(self):
         for path in (3, None, b"x", [1]):
@@ -170,14 +170,14 @@ class TestTargets:
             (tmp_path / f"real-{name}").chmod(0o600)
             (tmp_path / name).symlink_to(f"real-{name}")
         outputs = ("--json", "j.json", "--moves", "m.csv", "--plot", "p.json")
-        paths = [tmp_path / one if "." in one else one for one in outputs]
+        paths = [tmp_path / output if "." in output else output for output in outputs]
         result = CliRunner().invoke(main, command(tmp_path, *paths))
         assert result.exit_code == 0, result.output
         for name in ("j.json", "m.csv", "p.json"):
             assert (tmp_path / name).is_symlink()
             assert (tmp_path / f"real-{name}").read_text() != "old"
             assert stat.S_IMODE((tmp_path / f"real-{name}").stat().st_mode) == 0o600
-        assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 class TestWhole:
@@ -219,7 +219,7 @@ class TestWhole:
         expected = KeyboardInterrupt if error is KeyboardInterrupt else FileError
         with pytest.raises(expected, match=None if error is KeyboardInterrupt else "No space left"):
             write_text("path", target, "new")
-        assert [one.read_text() for one in tmp_path.iterdir()] == ([old] if old else [])
+        assert [path.read_text() for path in tmp_path.iterdir()] == ([old] if old else [])
 
     def test_nothing_is_touched_where_the_content_fails(self, tmp_path):
         target = tmp_path / "file"
@@ -231,7 +231,7 @@ class TestWhole:
 
         with pytest.raises(ZeroDivisionError):
             write_file("path", target, fail)
-        assert [one.read_text() for one in tmp_path.iterdir()] == ["old"]
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
     def test_two_writers_leave_one_whole_file(self, tmp_path):
         target = tmp_path / "cells.parquet"

@@ -81,16 +81,16 @@ def presets():
         "| policy | binding | informational | meaning | limits |",
         "|" + "---|" * 5,
     ]
-    for name, one in PRESETS.items():
+    for name, preset in PRESETS.items():
         if name not in rules:
-            criteria = [fa.Criterion(**entry) for entry in one["criteria"]]
+            criteria = [fa.Criterion(**entry) for entry in preset["criteria"]]
             binds, informs = (
                 "; ".join(str(c) for c in criteria if c.binding is binding)
                 for binding in (True, False)
             )
             lines.append(
-                f"| `{name}` | {binds} | {informs or '-'} | {one['description']} | "
-                f"{one['is_not'].removesuffix(NOT_LAW).strip()} |"
+                f"| `{name}` | {binds} | {informs or '-'} | {preset['description']} | "
+                f"{preset['is_not'].removesuffix(NOT_LAW).strip()} |"
             )
     lines += ["", NOT_LAW, ""]
     for name in rules:

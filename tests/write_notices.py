@@ -30,9 +30,9 @@ def metadata():
 
 def linked(found):
     """The packages of others whose code is in the wheel, by id: no build scripts, no macros."""
-    packages = {one["id"]: one for one in found["packages"]}
-    nodes = {one["id"]: one["deps"] for one in found["resolve"]["nodes"]}
-    waiting = [one for one in packages if packages[one]["name"] == WHEEL]
+    packages = {package["id"]: package for package in found["packages"]}
+    nodes = {node["id"]: node["deps"] for node in found["resolve"]["nodes"]}
+    waiting = [package for package in packages if packages[package]["name"] == WHEEL]
     seen = set(waiting)
     while waiting:
         for entry in nodes[waiting.pop()]:
@@ -41,19 +41,19 @@ def linked(found):
             if normal and ["proc-macro"] not in kinds and entry["pkg"] not in seen:
                 seen.add(entry["pkg"])
                 waiting.append(entry["pkg"])
-    others = [packages[one] for one in seen if packages[one]["source"] is not None]
-    return sorted(others, key=lambda one: (one["name"], one["version"]))
+    others = [packages[value] for value in seen if packages[value]["source"] is not None]
+    return sorted(others, key=lambda entry: (entry["name"], entry["version"]))
 
 
 def texts(package):
     """The licences of a package as they stand in it: that of MIT alone where it may be chosen."""
     folder = Path(package["manifest_path"]).parent
     names = ("LICENSE", "LICENCE", "COPYING", "UNLICENSE", "NOTICE", "COPYRIGHT")
-    files = [one for one in sorted(folder.iterdir()) if one.name.upper().startswith(names)]
+    files = [path for path in sorted(folder.iterdir()) if path.name.upper().startswith(names)]
     choices = package["license"].replace("/", " OR ").split(" OR ")
-    mit = [one for one in files if "MIT" in one.name.upper()]
-    chosen = mit if mit and "MIT" in {one.strip() for one in choices} else files
-    return [_trimmed(one.read_text("utf-8")) for one in chosen]
+    mit = [file for file in files if "MIT" in file.name.upper()]
+    chosen = mit if mit and "MIT" in {choice.strip() for choice in choices} else files
+    return [_trimmed(path.read_text("utf-8")) for path in chosen]
 
 
 def _trimmed(text):

@@ -165,7 +165,9 @@ def compas_binary() -> BinaryRows:
             frame["juv_fel_count"] + frame["juv_misd_count"] + frame["juv_other_count"] > 0
         ),
     }
-    features = np.column_stack([np.asarray(one, dtype=np.float64) for one in columns.values()])
+    features = np.column_stack(
+        [np.asarray(column, dtype=np.float64) for column in columns.values()]
+    )
     label = _codes((frame["two_year_recid"] == 1).to_numpy())
     target = (frame["race"] == "African-American").to_numpy()
     return BinaryRows("COMPAS", tuple(columns), features, label, target)
@@ -208,7 +210,7 @@ class Flippable:
     frame: pl.DataFrame
 
     @classmethod
-    def of(
+    def from_frame(
         cls,
         name: str,
         groups: tuple[str, str],
@@ -224,7 +226,9 @@ class Flippable:
             if not column.dtype.is_numeric()
             for level in sorted(column.unique().to_list())[1:]
         ]
-        columns = [np.asarray(one, dtype=np.float64) for one in (privileged, *numbers, *levels)]
+        columns = [
+            np.asarray(number, dtype=np.float64) for number in (privileged, *numbers, *levels)
+        ]
         label = _codes(favourable.to_numpy())
         return cls(name, groups, np.column_stack(columns), label, frame)
 
@@ -242,7 +246,7 @@ def census(attribute: str) -> Flippable:
         *ADULT_CATEGORIES,
     )  # fmt: skip
     rich = frame["income"].str.starts_with(">50K")
-    return Flippable.of("Census", groups, privileged, rich, columns)
+    return Flippable.from_frame("Census", groups, privileged, rich, columns)
 
 
 def complete_adult() -> pl.DataFrame:
@@ -257,14 +261,16 @@ def german() -> Flippable:
     path = folder() / "german" / "german.data"
     frame = pl.read_csv(path, separator=" ", has_header=False, new_columns=names)
     man = frame["c8"] != "A92"
-    return Flippable.of("Credit", ("men", "women"), man, frame["c20"] == 1, frame.drop("c8", "c20"))
+    return Flippable.from_frame(
+        "Credit", ("men", "women"), man, frame["c20"] == 1, frame.drop("c8", "c20")
+    )
 
 
 def bank() -> Flippable:
     """Bank marketing: younger than 25 years or not; the age itself is no feature."""
     frame = pl.read_csv(folder() / "bank" / "bank-full.csv.gz", separator=";")
     young, yes = frame["age"] < 25, frame["y"] == "yes"
-    return Flippable.of("Bank", ("young", "old"), young, yes, frame.drop("age", "y"))
+    return Flippable.from_frame("Bank", ("young", "old"), young, yes, frame.drop("age", "y"))
 
 
 def compas_races() -> Flippable:
@@ -275,7 +281,7 @@ def compas_races() -> Flippable:
         (pl.col("sex") == "Male").cast(pl.Int64), "age", "priors_count", "juv_fel_count",
         "juv_misd_count", "juv_other_count", "c_charge_degree",
     )  # fmt: skip
-    return Flippable.of("COMPAS", ("Caucasian", "other"), white, did_not, columns)
+    return Flippable.from_frame("COMPAS", ("Caucasian", "other"), white, did_not, columns)
 
 
 def default() -> Flippable:
@@ -287,7 +293,7 @@ def default() -> Flippable:
     columns = frame.drop("ID", "SEX", label).with_columns(
         pl.col("EDUCATION", "MARRIAGE").cast(pl.Utf8)
     )
-    return Flippable.of("Default", ("men", "women"), man, none, columns)
+    return Flippable.from_frame("Default", ("men", "women"), man, none, columns)
 
 
 def heart() -> Flippable:
@@ -297,7 +303,7 @@ def heart() -> Flippable:
     frame = pl.read_csv(path, has_header=False, new_columns=names, null_values="?").drop_nulls()
     man, none = frame["c1"] == 1, frame["c13"] == 0
     columns = frame.drop("c1", "c13").with_columns(pl.col("c2", "c6", "c10", "c12").cast(pl.Utf8))
-    return Flippable.of("Heart", ("men", "women"), man, none, columns)
+    return Flippable.from_frame("Heart", ("men", "women"), man, none, columns)
 
 
 def meps(which: int) -> Flippable:
@@ -306,17 +312,17 @@ def meps(which: int) -> Flippable:
     frame = pl.read_csv(folder() / file, infer_schema_length=None)
     man, much = frame["sex"] == 0, frame["Probability"] == 1
     columns = frame.drop("sex", "Probability", frame.columns[-1])
-    return Flippable.of(f"MEPS{which - 2000}", ("men", "women"), man, much, columns)
+    return Flippable.from_frame(f"MEPS{which - 2000}", ("men", "women"), man, much, columns)
 
 
 def students() -> Flippable:
     """Students of Portuguese and of mathematics, one below the other; favourable: passed."""
-    files = [folder() / "student" / f"student-{one}.csv" for one in ("por", "mat")]
+    files = [folder() / "student" / f"student-{name}.csv" for name in ("por", "mat")]
     frame = pl.concat([pl.read_csv(file, separator=";") for file in files])
     grades = pl.col("G1", "G2").cast(pl.Utf8).str.strip_chars('"').cast(pl.Int64)
     man, passed = frame["sex"] == "M", frame["G3"] >= 10
     columns = frame.drop("sex", "G3").with_columns(grades)
-    return Flippable.of("Students", ("men", "women"), man, passed, columns)
+    return Flippable.from_frame("Students", ("men", "women"), man, passed, columns)
 
 
 def prepare(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:

@@ -82,7 +82,7 @@ class Split:
     audit_label: Codes
 
     @classmethod
-    def of(cls, name: str, seed: int) -> "Split":
+    def from_seed(cls, name: str, seed: int) -> "Split":
         data = DATA[name]()
         order = np.random.default_rng([SEED, seed]).permutation(len(data.label))
         first, second = np.array_split(order, 2)
@@ -99,7 +99,7 @@ class Scores:
     flipped: Floats
 
     @classmethod
-    def of(cls, model: Any, X: Matrix) -> "Scores":
+    def from_model(cls, model: Any, X: Matrix) -> "Scores":
         other = X.copy()
         other[:, 0] = 1 - other[:, 0]
         parts = [np.asarray(model.predict_proba(part)[:, 1]) for part in (X, other)]
@@ -115,13 +115,15 @@ class Scores:
 
 def cell(name: str, model_name: str, seed: int) -> Found:
     """One model on one split: both tails, and their difference."""
-    split = Split.of(name, seed)
+    split = Split.from_seed(name, seed)
     model = as_it_is(model_name, split.train, split.label, seed)
-    held, seen = Scores.of(model, split.audit), Scores.of(model, split.train)
+    held, seen = Scores.from_model(model, split.audit), Scores.from_model(model, split.train)
     found: Found = {"accuracy": accuracy(held.as_is, split.audit_label), **extremes(held)}
     found["types"] = {
         group: {
-            "paper": paper_type(np.concatenate([one.of_group(place) for one in (held, seen)])),
+            "paper": paper_type(
+                np.concatenate([scores.of_group(place) for scores in (held, seen)])
+            ),
             "values": our_type(held.of_group(place), None),
             "bounded": our_type(held.of_group(place), 1.0),
         }
@@ -195,7 +197,7 @@ def our_type(values: Floats, upper: float | None) -> str:
 
 def mitigated(name: str, model_name: str, method: str, seed: int) -> Found:
     """A model after mitigation, on rows that it has not seen."""
-    split = Split.of(name, seed)
+    split = Split.from_seed(name, seed)
     start = time.perf_counter()
     model = MITIGATORS[method](model_name, split.train, split.label, seed)
     seconds = time.perf_counter() - start
@@ -204,7 +206,7 @@ def mitigated(name: str, model_name: str, method: str, seed: int) -> Found:
         found |= {"selection_ecd": model.selection_ecd, "report_ecd": model.report_ecd}
         found["settings"] = str(model.settings)
         model = model.model
-    scores = Scores.of(model, split.audit)
+    scores = Scores.from_model(model, split.audit)
     decided, label = scores.as_is >= 0.5, split.audit_label
     odds = [
         decided[~scores.privileged & (label == y)].mean()
@@ -242,7 +244,7 @@ def ten_groups(seed: int) -> Found:
         "seconds": seconds,
         "rows": result.n_rows,
         "groups": len(result.group_sizes),
-        "measured": sum(not one.reason for one in result.comparisons),
+        "measured": sum(not comparison.reason for comparison in result.comparisons),
         "pairs": len(result.comparisons),
         "ecd": result.ecd,
         "interval": list(result.confidence_interval),

@@ -135,7 +135,7 @@ class Mixture:
 
     def predict_proba(self, X: Matrix) -> Matrix:
         """Probabilities of both labels."""
-        parts = [one.predict_proba(X)[:, 1] for one in self.models]
+        parts = [model.predict_proba(X)[:, 1] for model in self.models]
         mean = np.clip(np.average(parts, axis=0, weights=self.weights), 0, 1)
         return np.column_stack([1 - mean, mean])
 

@@ -56,8 +56,10 @@ def quality(data: Flippable, generator: str, seed: int) -> dict[str, Any]:
     }
     fitted = per_group(makers[generator], by_group, rng=seed)
     parts = [
-        one.sample(len(by_group[group]), rng=seed).with_columns(attribute=pl.lit(group))
-        for group, one in fitted.items()
+        fitted_generator.sample(len(by_group[group]), rng=seed).with_columns(
+            attribute=pl.lit(group)
+        )
+        for group, fitted_generator in fitted.items()
     ]
     return scores(judge, pl.concat(parts), test, seed)
 

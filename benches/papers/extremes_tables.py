@@ -120,7 +120,7 @@ class Page:
                     one = cell["types"][group][rule]
                     counts[one["type"] if rule == "paper" else one] += 1
             shown = [counts[kind] / self.n_seeds for kind in ("I", "II", "III", "")]
-            rows.append([words, of, *(f"{one:.0f}" for one in (*shown, shown[0] + shown[2]))])
+            rows.append([words, of, *(f"{number:.0f}" for number in (*shown, shown[0] + shown[2]))])
         return table(["rule", "rows", "I", "II", "III", "no type", "feasible"], rows)
 
     def passing(self, which: str) -> float:
@@ -212,7 +212,9 @@ class Page:
             lost = 100 * np.mean([b["accuracy"] - a["accuracy"] for a, b in both])
             odds = np.mean([abs(b["aod"]) for _, b in both])
             # A model that ignores the attribute has neither ACD nor ECD.
-            mean, ecd = (np.mean([abs(b.get(one, 0.0)) for _, b in both]) for one in ("acd", "ecd"))
+            mean, ecd = (
+                np.mean([abs(b.get(name, 0.0)) for _, b in both]) for name in ("acd", "ecd")
+            )
             row = [method, f"{len(both)} of {len(pairs)}", f"{lost:+.1f}"]
             row += [f"{odds:.3f}", f"{mean:.3f}", f"{ecd:.3f}"]
             if method == self.mitigators[0]:

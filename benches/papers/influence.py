@@ -61,7 +61,7 @@ class Split:
     rows: np.ndarray[Any, np.dtype[np.int64]]
 
     @classmethod
-    def of(cls, data: BinaryRows, repetition: int) -> "Split":
+    def from_rows(cls, data: BinaryRows, repetition: int) -> "Split":
         order = np.random.default_rng([SEED, repetition]).permutation(len(data.label))
         n_train = int(TRAINING_SHARE * len(order))
         model = LogisticRegression(C=1e6, max_iter=1_000)
@@ -136,7 +136,7 @@ def adult_figures(split: Split) -> list[str]:
     inputs, outputs = split.audit("divergence").parts
     calibration = split.audit("calibration").parts[0]
     thresholds = np.linspace(0.01, 0.99, 99)
-    nearest = min(thresholds, key=lambda one: abs(abs(decided(one)) - 0.168))
+    nearest = min(thresholds, key=lambda entry: abs(abs(decided(entry)) - 0.168))
     return [
         f"{100 * score[target].mean():.2f} %",
         f"{100 * score[~target].mean():.2f} %",
@@ -162,8 +162,8 @@ def score_table(split: Split) -> str:
     )
     by_kind: dict[tuple[str, str], Any] = {}
     for result, held in ((found, "held"), (paper, "paper")):
-        for one in result.proxy_scores:
-            by_kind[one.feature, "marginal" if one.kind == "marginal" else held] = one
+        for score in result.proxy_scores:
+            by_kind[score.feature, "marginal" if score.kind == "marginal" else held] = score
     rows = []
     for name in sorted(split.data.names, key=lambda name: by_kind[name, "marginal"].rank or 99):
         cells = [name]
@@ -214,7 +214,7 @@ def marginal_table(split: Split) -> str:
     counterfactual = split.audit("false_positive_rate", n_draws=39).descend(
         tolerance=0.03, max_steps=200, rng=SEED
     )
-    found = {one.feature: one for one in counterfactual.marginals}
+    found = {marginal.feature: marginal for marginal in counterfactual.marginals}
     rows = []
     for name, (majority, minority, after) in zip(split.data.names, PUBLISHED, strict=True):
         one = found[name]
@@ -284,7 +284,7 @@ class Repaired:
 
 def repair_split(name: str, repetition: int) -> dict[tuple[str, str], Repaired | str]:
     """Both repairs for every metric on one split."""
-    split = Split.of(LOADERS[name](), repetition)
+    split = Split.from_rows(LOADERS[name](), repetition)
     found: dict[tuple[str, str], Repaired | str] = {}
     for metric in METRICS:
         audit = split.audit(metric, n_draws=39)
@@ -303,7 +303,7 @@ def _repaired(audit: Any, method: str, repetition: int) -> Repaired:
     else:
         repair = audit.repair(method=method, rng=repetition)
     low, high = repair.confidence_interval
-    accuracy = next(one for one in repair.effects if one.metric == "accuracy")
+    accuracy = next(effect for effect in repair.effects if effect.metric == "accuracy")
     return Repaired(
         before=repair.gap_before,
         after=repair.gap_after,
@@ -313,9 +313,9 @@ def _repaired(audit: Any, method: str, repetition: int) -> Repaired:
         accuracy_before=accuracy.before,
         accuracy_after=accuracy.after,
         gaps={
-            one.metric: (one.gap_before, one.gap_after)
-            for one in repair.effects
-            if one.metric in METRICS
+            effect.metric: (effect.gap_before, effect.gap_after)
+            for effect in repair.effects
+            if effect.metric in METRICS
         },
     )
 
@@ -330,15 +330,18 @@ def repair_table(outcomes: dict[str, Outcomes]) -> str:
         for metric in METRICS:
             for method in ("direct", "transport"):
                 found = [split[metric, method] for split in splits]
-                known = [one for one in found if isinstance(one, Repaired)]
+                known = [repaired for repaired in found if isinstance(repaired, Repaired)]
                 if not known:
                     refused = f"refused in {len(found)}"
                     rows.append([name, metric.replace("_", " "), method, *[""] * 4, refused])
                     continue
-                before, after = ([getattr(one, at) for one in known] for at in ("before", "after"))
-                zeros = sum(one.around_0 for one in known)
+                before, after = (
+                    [getattr(repaired, at) for repaired in known] for at in ("before", "after")
+                )
+                zeros = sum(repaired.around_0 for repaired in known)
                 cost, moved = (
-                    np.mean([getattr(one, at) for one in known]) for at in ("cost", "moved")
+                    np.mean([getattr(repaired, at) for repaired in known])
+                    for at in ("cost", "moved")
                 )
                 rows.append(
                     [
@@ -363,15 +366,16 @@ def effect_table(outcomes: dict[str, Outcomes]) -> str:
         for metric in METRICS:
             for method in ("direct", "transport"):
                 found = [split[metric, method] for split in splits]
-                known = [one for one in found if isinstance(one, Repaired)]
+                known = [repaired for repaired in found if isinstance(repaired, Repaired)]
                 if not known:
                     continue
                 accuracy = [
-                    f"{100 * np.mean([one.accuracy_before for one in known]):.1f}",
-                    f"{100 * np.mean([one.accuracy_after for one in known]):.1f}",
+                    f"{100 * np.mean([repaired.accuracy_before for repaired in known]):.1f}",
+                    f"{100 * np.mean([repaired.accuracy_after for repaired in known]):.1f}",
                 ]
                 gaps = [
-                    f"{np.mean([one.gaps[other][1] for one in known]):+.3f}" for other in METRICS
+                    f"{np.mean([repaired.gaps[other][1] for repaired in known]):+.3f}"
+                    for other in METRICS
                 ]
                 rows.append([name, metric.replace("_", " "), method, *accuracy, *gaps])
     head = [
@@ -413,7 +417,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/reproduction.md")
     arguments = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    split = Split.of(adult_binary(), 0)
+    split = Split.from_rows(adult_binary(), 0)
     parts = {"adult": adult_table(split), "scores": score_table(split)}
     parts["marginals"] = marginal_table(split)
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:

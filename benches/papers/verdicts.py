@@ -28,7 +28,7 @@ from .verdicts_data import DATA_SETS, AuditRows
 from .verdicts_text import OUTPUTS_TEXT, QUESTIONS_TEXT, SETTINGS, SHARES_TEXT, VERDICTS_TEXT
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdicts.md"
-POLICIES = tuple(str(one["name"]) for one in NAMED)
+POLICIES = tuple(str(record["name"]) for record in NAMED)
 MODELS = ("logistic regression", "gradient boosting")
 VERDICTS = ("fail", "pass", "inconclusive", "not_measurable")
 SEED, MOST_ROWS, THRESHOLD, WIDTH = 2026, 30_000, 0.5, 100
@@ -97,19 +97,23 @@ def audited(model: Model, policies: Sequence[str] = POLICIES) -> list[Audited]:
 
 def reason(audit: fa.Audit) -> str:
     """Why an audit has its verdict: what is commonest among the questions that made it."""
-    told = [_why(one) for one in audit.questions if one.binding and one.verdict == audit.verdict]
+    told = [
+        _why(question)
+        for question in audit.questions
+        if question.binding and question.verdict == audit.verdict
+    ]
     return Counter(told).most_common(1)[0][0] if told else ""
 
 
-def _why(one: QuestionFinding) -> str:
-    pair, tolerance = one.telling_pair, one.tolerance
-    if one.verdict == "not_measurable" or pair is None or tolerance is None:
+def _why(finding: QuestionFinding) -> str:
+    pair, tolerance = finding.telling_pair, finding.tolerance
+    if finding.verdict == "not_measurable" or pair is None or tolerance is None:
         return "fewer than two groups with enough rows that count"
-    if one.verdict == "fail":
-        return f"a gap between groups of {one.attribute}"
-    if one.verdict == "pass":
+    if finding.verdict == "fail":
+        return f"a gap between groups of {finding.attribute}"
+    if finding.verdict == "pass":
         return "every gap is shown to be small"
-    if one.reason:
+    if finding.reason:
         return "too many people in groups that could not be tested"
     seen = pair.test.estimate
     is_gap = tolerance.scale == "difference"
@@ -124,12 +128,12 @@ def _why(one: QuestionFinding) -> str:
 def share_table(found: Sequence[Audited]) -> str:
     """Audits by policy: percentages of each verdict, and the commonest reason of it."""
     rows = []
-    for policy in dict.fromkeys(one.policy for one in found):
-        audits = [one.audit for one in found if one.policy == policy]
+    for policy in dict.fromkeys(value.policy for value in found):
+        audits = [value.audit for value in found if value.policy == policy]
         rows.append(
             [
                 f"`{policy}`",
-                *shares(one.verdict for one in audits),
+                *shares(audit.verdict for audit in audits),
                 _commonest(audits, "fail"),
                 _commonest(audits, "inconclusive", "not_measurable"),
             ]
@@ -141,12 +145,12 @@ def share_table(found: Sequence[Audited]) -> str:
 def question_table(found: Sequence[Audited]) -> str:
     """Binding questions by policy: percentages of each verdict."""
     rows = []
-    for policy in dict.fromkeys(one.policy for one in found):
+    for policy in dict.fromkeys(value.policy for value in found):
         asked = [
             question.verdict
-            for one in found
-            if one.policy == policy
-            for question in one.audit.questions
+            for value in found
+            if value.policy == policy
+            for question in value.audit.questions
             if question.binding
         ]
         rows.append([f"`{policy}`", f"{len(asked)}", *shares(asked)])
@@ -160,7 +164,7 @@ def shares(verdicts: Iterable[str]) -> list[str]:
 
 
 def _commonest(audits: Sequence[fa.Audit], *verdicts: str) -> str:
-    told = Counter(reason(one) for one in audits if one.verdict in verdicts)
+    told = Counter(reason(audit) for audit in audits if audit.verdict in verdicts)
     if not told:
         return "-"
     text, n = told.most_common(1)[0]
@@ -169,13 +173,13 @@ def _commonest(audits: Sequence[fa.Audit], *verdicts: str) -> str:
 
 def verdict_table(found: Sequence[Audited]) -> str:
     """The verdict of every audit."""
-    policies = list(dict.fromkeys(one.policy for one in found))
+    policies = list(dict.fromkeys(value.policy for value in found))
     rows: dict[tuple[str, str], list[str]] = {}
-    for one in found:
+    for value in found:
         word = {"pass": "**pass**", "inconclusive": "-", "not_measurable": "none"}
-        verdict = word.get(one.audit.verdict, one.audit.verdict)
-        first = [one.data, f"{one.audit.n_rows:,}", one.model.split()[-1]]
-        rows.setdefault((one.data, one.model), first).append(verdict)
+        verdict = word.get(value.audit.verdict, value.audit.verdict)
+        first = [value.data, f"{value.audit.n_rows:,}", value.model.split()[-1]]
+        rows.setdefault((value.data, value.model), first).append(verdict)
     return table(["data", "rows", "model", *(f"`{name}`" for name in policies)], rows.values())
 
 

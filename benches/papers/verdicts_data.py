@@ -51,9 +51,9 @@ def either(flags: NDArray[np.bool_] | pl.Series, yes: str, no: str) -> Names:
     return np.where(np.asarray(flags, dtype=bool), yes, no)
 
 
-def _sexes(one: data.Flippable) -> Names:
+def _sexes(flippable: data.Flippable) -> Names:
     """Of rows whose first feature says who is a man."""
-    return either(one.features[:, 0] == 1, "men", "women")
+    return either(flippable.features[:, 0] == 1, "men", "women")
 
 
 def adult() -> AuditRows:
@@ -61,7 +61,9 @@ def adult() -> AuditRows:
     frame = data.complete_adult()
     columns = frame.select(pl.col(data.ADULT_NUMBERS).cast(pl.Int64), *data.ADULT_CATEGORIES)
     rich = frame["income"].str.starts_with(">50K")
-    one = data.Flippable.of("Adult", ("men", "women"), frame["sex"] == "Male", rich, columns)
+    one = data.Flippable.from_frame(
+        "Adult", ("men", "women"), frame["sex"] == "Male", rich, columns
+    )
     attributes = {"sex": _sexes(one), "race": frame["race"].to_numpy().astype(str)}
     return AuditRows("adult", one.features[:, 1:], one.label, attributes)
 
@@ -89,7 +91,7 @@ def compas() -> AuditRows:
     juvenile = ["juv_fel_count", "juv_misd_count", "juv_other_count"]
     columns = frame.select("age", "priors_count", *juvenile, "c_charge_degree")
     man, did_not = frame["sex"] == "Male", frame["two_year_recid"] == 0
-    one = data.Flippable.of("COMPAS", ("men", "women"), man, did_not, columns)
+    one = data.Flippable.from_frame("COMPAS", ("men", "women"), man, did_not, columns)
     attributes = {
         "sex": _sexes(one),
         "race": frame["race"].to_numpy().astype(str),

@@ -84,7 +84,9 @@ def errors(scenario, entry):
 
 def known(measured):
     """Return the scenarios that are measured, with their entries."""
-    return [(one, measured[one.key]) for one in scenarios() if one.key in measured]
+    return [
+        (scenario, measured[scenario.key]) for scenario in scenarios() if scenario.key in measured
+    ]
 
 
 def too_many(measured):
@@ -138,10 +140,10 @@ def page(measured, before=()):
     """Return the section; tables that are not measured in full stay as they are in ``before``."""
 
     def of(kind):
-        found = [one for one in scenarios() if isinstance(one, kind)]
-        if any(one.key not in measured for one in found):
+        found = [scenario for scenario in scenarios() if isinstance(scenario, kind)]
+        if any(value.key not in measured for value in found):
             raise UnmeasuredError
-        return [(one, measured[one.key]) for one in found]
+        return [(value, measured[value.key]) for value in found]
 
     def lines_of(table):
         lines = table(of)
@@ -187,7 +189,8 @@ def found(measured):
         f"- {len(judged)} scenarios, {sum(e['audits'] for e in judged):,} audits; {len(over)} of "
         "their error shares are above the band of their level"
         + "".join(
-            f"; {one}, {word} at {100 * level:g} %: {100 * p:.2f} %" for one, word, level, p in over
+            f"; {value}, {word} at {100 * level:g} %: {100 * p:.2f} %"
+            for value, word, level, p in over
         )
         + "."
     )
@@ -245,10 +248,10 @@ def family_table(of):
         "point, % | delta, % | not significant, % |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
-    for one, entry in of(families.AtTheTolerance):
+    for value, entry in of(families.AtTheTolerance):
         n, counts = entry["audits"], entry["counts"]
         cells = [
-            f"{one.n:,}",
+            f"{value.n:,}",
             f"{entry['pairs']:.0f}",
             share(counts["fail"], n),
             share(counts["pass"], n),
@@ -272,13 +275,13 @@ def passes_table(of):
     yield ""
     yield "| tolerated | rows | pass, % | inconclusive, % | fail, % | not significant, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in of(families.WithoutGaps):
+    for value, entry in of(families.WithoutGaps):
         n, counts = entry["audits"], entry["counts"]
         shares = [
             share(counts.get(word, 0), n, judged=word == "fail")
             for word in ("pass", "inconclusive", "fail", "quiet")
         ]
-        yield f"| {one.policy} | {one.n:,} | {' | '.join(shares)} |"
+        yield f"| {value.policy} | {value.n:,} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -292,9 +295,9 @@ def rates_table(of):
     yield ""
     yield "| rows that count | tolerance | fail, % | unadjusted, % | delta, % |"
     yield "|---|---|---|---|---|"
-    for one, entry in of(pairs.TenRates):
-        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
-        yield f"| {one.rows} | {one.tolerance:g} | {' | '.join(shares)} |"
+    for value, entry in of(pairs.TenRates):
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
+        yield f"| {value.rows} | {value.tolerance:g} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -329,16 +332,16 @@ def clusters_table(of):
 def pair_lines(of, kinds):
     yield "| what | groups | audits | fail, % | pass, % | a rule that does not hold, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in (both for kind in kinds for both in of(kind)):
+    for value, entry in (both for kind in kinds for both in of(kind)):
         n, counts = entry["audits"], entry["counts"]
         others = [
             f"{CALLED[rule]}: {share(counts[rule], n)}"
-            for rule in one.counted
+            for rule in value.counted
             if rule not in ("fail", "pass")
         ]
         cells = [
-            one.label,
-            one.groups,
+            value.label,
+            value.groups,
             f"{n:,}",
             share(counts["fail"], n),
             share(counts["pass"], n) if "pass" in counts else "-",
@@ -365,10 +368,10 @@ def skewed_table(of):
     yield "|---|---|---|---|---|"
     kinds = (rates.LowRates, rates.WithinStrata, rates.RatioOfRows, rates.FewOfEachLabel)
     for kind in kinds:
-        for one, entry in of(kind):
+        for value, entry in of(kind):
             n, counts = entry["audits"], entry["counts"]
-            cells = [one.label, one.groups, share(counts["fail"], n), share(counts["pass"], n)]
-            old = one.counted[2]
+            cells = [value.label, value.groups, share(counts["fail"], n), share(counts["pass"], n)]
+            old = value.counted[2]
             yield f"| {' | '.join(cells)} | {CALLED.get(old, old)} {share(counts[old], n)} |"
     yield ""
 
@@ -385,11 +388,11 @@ def floor_table(of):
     yield ""
     yield "| rows | floor | fail, % | pass, % | passes without the rule, % |"
     yield "|---|---|---|---|---|"
-    for one, entry in of(pairs.RaisedFloor):
+    for value, entry in of(pairs.RaisedFloor):
         n, counts = entry["audits"], entry["counts"]
         cells = [
-            f"{one.rows:,}",
-            str(one.floor),
+            f"{value.rows:,}",
+            str(value.floor),
             share(counts["fail"], n, judged=False),
             share(counts["pass"], n),
             share(counts["without the rule"], n),
@@ -410,13 +413,13 @@ def policies_table(of):
     yield "| what | audits | fail, % | pass, % | a rule that does not hold, % |"
     yield "|---|---|---|---|---|"
     kinds = (policies.Highest, policies.Favoured, policies.Parity, policies.ByWeight)
-    for one, entry in (both for kind in kinds for both in of(kind)):
+    for value, entry in (both for kind in kinds for both in of(kind)):
         n, counts = entry["audits"], entry["counts"]
-        *_, old = one.counted
+        *_, old = value.counted
         cells = [
-            one.label,
+            value.label,
             f"{n:,}",
-            *(share(counts[word], n, judged=word in one.wrong) for word in ("fail", "pass")),
+            *(share(counts[word], n, judged=word in value.wrong) for word in ("fail", "pass")),
             f"{CALLED[old]}: {share(counts[old], n)}",
         ]
         yield f"| {' | '.join(cells)} |"
@@ -435,9 +438,9 @@ def lenses_table(of):
     yield ""
     yield "| features | found, % | without the rule, % |"
     yield "|---|---|---|"
-    for one, entry in of(lenses.NoStandIn):
-        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
-        yield f"| {one.n_features} | {' | '.join(shares)} |"
+    for value, entry in of(lenses.NoStandIn):
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
+        yield f"| {value.n_features} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -453,10 +456,10 @@ def growth_table(of):
     yield ""
     yield "| design | metric | fail, % | pass, % | fitted fails, % | fitted passes, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in of(lenses.AtTheGrowth):
-        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
-        metric = "given" if one.given else "profile"
-        yield f"| {one.design} | {metric} | {' | '.join(shares)} |"
+    for value, entry in of(lenses.AtTheGrowth):
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
+        metric = "given" if value.given else "profile"
+        yield f"| {value.design} | {metric} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -471,9 +474,9 @@ def persons_table(of):
     yield ""
     yield "| rows of a person | fail, % | clusters ignored, % |"
     yield "|---|---|---|"
-    for one, entry in of(tails.PersonsProjected):
-        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
-        yield f"| {one.each} | {' | '.join(shares)} |"
+    for value, entry in of(tails.PersonsProjected):
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
+        yield f"| {value.each} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -492,14 +495,14 @@ def tails_table(of):
     yield ""
     yield "| other people | rows | gap | fail, % | pass, % | intervals of fits, % |"
     yield "|---|---|---|---|---|---|"
-    for one, entry in of(tails.UnlikeTails):
+    for value, entry in of(tails.UnlikeTails):
         n, counts = entry["audits"], entry["counts"]
         cells = [
-            f"{100 * one.share:g} %",
-            f"{one.sizes[0]:,} + {one.sizes[1]:,}",
-            f"{one.gap:g}",
+            f"{100 * value.share:g} %",
+            f"{value.sizes[0]:,} + {value.sizes[1]:,}",
+            f"{value.gap:g}",
             share(counts["fail"], n),
-            share(counts["pass"], n, judged=one.gap > 0),
+            share(counts["pass"], n, judged=value.gap > 0),
             share(counts["fitted"], n),
         ]
         yield f"| {' | '.join(cells)} |"

@@ -87,9 +87,9 @@ def truth(gap, attribute, group):
         for name, shares in ATTRIBUTES.items()
     ]
     mixture = list(product(*others))
-    share = np.array([np.prod([s for _, s in one]) for one in mixture])
+    share = np.array([np.prod([s for _, s in row]) for row in mixture])
     share /= share.sum()
-    base, *means = np.array([law_of(gap, [place for place, _ in one]) for one in mixture]).T
+    base, *means = np.array([law_of(gap, [place for place, _ in row]) for row in mixture]).T
     weights = [share * base, share * (1 - base)]
     (tp, fp), (fn, tn) = (
         [float(w @ stats.norm.cdf(side * m)) for w, m in zip(weights, means, strict=True)]
@@ -120,7 +120,7 @@ def gap_of(metric, attribute):
     """The largest true gap of the groups of an attribute."""
     groups = range(len(ATTRIBUTES[attribute]))
     values = [truth(1, attribute, group)[metric] for group in groups]
-    return max(abs(one - other) for one, other in combinations(values, 2))
+    return max(abs(pair - other) for pair, other in combinations(values, 2))
 
 
 def people(rng, n, gap):

@@ -138,7 +138,7 @@ class AtTheGrowth:
     def audit(self, rng, seed, growth):
         people = self.people(DESIGNS[self.design][2], rng)
         found = [self.words(people, seed, growth, level) for level in self.levels]
-        return {rule: [one[rule] for one in found] for rule in self.counted}
+        return {rule: [value[rule] for value in found] for rule in self.counted}
 
     def words(self, people, seed, growth, level):
         X, label, sex, model = people

@@ -17,7 +17,7 @@ from atlas_audit_families import audited, delta_p, differs, pairs_of
 from atlas_tools import LEVELS, counted
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
-from fairaudit_rs.permutation.tolerance import ask
+from fairaudit_rs.permutation.tolerance import pose_tolerance
 
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
@@ -384,7 +384,7 @@ class Function(Scenario):
             y_true=np.ones(sum(self.rows), dtype=int), y_pred=np.concatenate(values),
             sensitive_features=np.repeat(["a", "b"], self.rows),
         )  # fmt: skip
-        question = ask(table.shared(), metric, Tolerance(value=TOLERANCE))
+        question = pose_tolerance(table.shared(), metric, Tolerance(value=TOLERANCE))
         [test] = question.tests(alpha=LEVELS[0], n_tests=1, n_resamples=199, seed=seed, n_threads=1)
         gap = abs(values[0].mean() - values[1].mean())
         error = math.sqrt(sum(part.var() / len(part) for part in values))
@@ -437,4 +437,4 @@ def scenarios():
     for rate in (0.1, 0.6, 0.9):
         yield from (FourFifths(rate, rows) for rows in ((40, LARGE), (40, 40), (400, 400)))
     yield from (Function(law) for law in ("shares", "lognormal"))
-    yield from (RaisedFloor(*one) for one in ((1_000, 30), (1_000, 100), (3_000, 30), (3_000, 200)))
+    yield from (RaisedFloor(*row) for row in ((1_000, 30), (1_000, 100), (3_000, 30), (3_000, 200)))

@@ -16,7 +16,7 @@ from atlas_audit_pairs import Scenario, passing, words
 from atlas_audit_rates import ClosedForm
 from atlas_tools import LEVELS
 from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
-from fairaudit_rs.permutation.formulas import Margins
+from fairaudit_rs.permutation.formulas import MarginTest
 
 AUDITS_OF_REFERENCES, AUDITS_OF_ROWS = 40_000, 500
 
@@ -63,7 +63,7 @@ class Highest(ClosedForm):
         for i, j in combinations(range(len(counts)), 2):
             (x, n), (y, m) = counts[i], counts[j]
             scores = [score(x, n, y, m, end) for end in ends]
-            yield (i, j), (x / n >= y / m, Margins.of_scores(*scores))
+            yield (i, j), (x / n >= y / m, MarginTest.of_scores(*scores))
 
     def margins(self, drawn):
         return [margins for _, margins in self.pairs(drawn)]
@@ -109,7 +109,7 @@ class Favoured(ClosedForm):
 
     def ends(self, drawn):
         (x, y), (n, m) = drawn, self.sizes
-        return Margins.of_scores(*(ratio_score(x, n, y, m, end) for end in (0.8, 1.25)))
+        return MarginTest.of_scores(*(ratio_score(x, n, y, m, end) for end in (0.8, 1.25)))
 
     def pvalues(self, drawn):
         tails = self.ends(drawn).tails
@@ -157,10 +157,10 @@ class Parity(Scenario):
             rng=seed,
             n_threads=1,
         )
-        fewer = [one for one in found.questions if one.attribute != "x and y and z"]
-        assert all(one.coverage == 1 for one in fewer)
+        fewer = [question for question in found.questions if question.attribute != "x and y and z"]
+        assert all(finding.coverage == 1 for finding in fewer)
         return words(found) | {
-            "two attributes": passing([pair for one in fewer for pair in one.pairs])
+            "two attributes": passing([pair for finding in fewer for pair in finding.pairs])
         }
 
 

@@ -16,9 +16,9 @@ from atlas_audit_families import audited
 from atlas_audit_pairs import Scenario, sizes, words
 from atlas_tools import ALPHA, LEVELS
 from fairaudit_rs.inference import mover
-from fairaudit_rs.inference.proportions import Share, farrington_manning, wilson
+from fairaudit_rs.inference.proportions import SampleProportion, farrington_manning, wilson_interval
 from fairaudit_rs.inference.strata import mantel_haenszel
-from fairaudit_rs.permutation.formulas import Margins
+from fairaudit_rs.permutation.formulas import MarginTest
 
 #: Of rates, of balanced accuracies, whose limits take longer, and of rates by replicates.
 AUDITS, AUDITS_OF_LABELS, AUDITS_OF_ROWS = 40_000, 10_000, 500
@@ -45,8 +45,8 @@ class ClosedForm(Scenario):
         """Return p of a fail, adjusted for all pairs, and p of a pass, which takes all."""
         tails = [(is_above, margins.tails) for is_above, margins in self.margins(drawn)]
         return {
-            "fail": min(1.0, len(tails) * min(one.p_fail(is_above) for is_above, one in tails)),
-            "pass": max(one.p_pass for _, one in tails),
+            "fail": min(1.0, len(tails) * min(tail.p_fail(is_above) for is_above, tail in tails)),
+            "pass": max(tail.p_pass for _, tail in tails),
         }
 
 
@@ -97,7 +97,7 @@ class LowRates(ClosedForm):
         hits, of_large = drawn
         rate = of_large / self.large
         for x, ends in zip(hits, self.scores(drawn), strict=True):
-            yield x / self.rows >= rate, Margins.of_scores(*ends)
+            yield x / self.rows >= rate, MarginTest.of_scores(*ends)
 
     def old_rule(self, drawn):
         highest = max(upper.plain for _, upper in self.scores(drawn))
@@ -157,10 +157,10 @@ class WithinStrata(ClosedForm):
         within = self.within(drawn)
         if self.scale == "ratio":
             ends = [within.ratio_score(ratio) for ratio in (self.tolerance, 1 / self.tolerance)]
-            yield within.ratio >= 1, Margins.of_scores(*ends)
+            yield within.ratio >= 1, MarginTest.of_scores(*ends)
         else:
             ends = [within.difference_score(end) for end in (-self.tolerance, self.tolerance)]
-            yield within.estimate >= 0, Margins.of_scores(*ends)
+            yield within.estimate >= 0, MarginTest.of_scores(*ends)
 
     def old_rule(self, drawn):
         """Return p of a pass by the variance at the estimate; 1 where there is none."""
@@ -268,13 +268,14 @@ class FewOfEachLabel(ClosedForm):
     def margins(self, drawn):
         pair = [
             mover.by_smoothed(
-                float(np.mean(x / n)), [mover.Part(0.5, Share(float(p), n)) for p in x / n]
+                float(np.mean(x / n)),
+                [mover.WeightedProportion(0.5, SampleProportion(float(p), n)) for p in x / n],
             )
             for x, n in zip(drawn, self.n_rows, strict=True)
         ]
         tolerance = abs(self.recalls[0] - self.recalls[1])
-        ends = [mover.statistic(*pair, end) for end in (-tolerance, tolerance)]
-        yield pair[0].value >= pair[1].value, Margins.of_normal(*ends)
+        ends = [mover.margin_statistic(*pair, end) for end in (-tolerance, tolerance)]
+        yield pair[0].value >= pair[1].value, MarginTest.of_normal(*ends)
 
     def old_rule(self, drawn):
         """Return p of a gap beyond the tolerance, on the side where it is, by Wilson's limits."""
@@ -300,14 +301,14 @@ def by_wilson(shares, n):
     value = float(np.mean(shares))
 
     def limits(z):
-        ends = [wilson(float(p), n, z) for p in shares]
+        ends = [wilson_interval(float(p), n, z) for p in shares]
         down, up = (
             math.hypot(*((p - end[side]) / 2 for p, end in zip(shares, ends, strict=True)))
             for side in (0, 1)
         )
         return value - down, value + up
 
-    return mover.Limited(value, limits)
+    return mover.ValueWithLimits(value, limits)
 
 
 def scenarios():

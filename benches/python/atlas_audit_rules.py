@@ -92,7 +92,7 @@ def table(of, share):
         "unadjusted confidence, % |"
     )
     yield "|---|---|---|---|---|---|---|"
-    for one, entry in of(EqualGroups):
-        shares = [share(entry["counts"][rule], entry["audits"]) for rule in one.counted]
-        yield f"| {one.n_groups} | {one.rows} | {one.rate:g} | {' | '.join(shares)} |"
+    for value, entry in of(EqualGroups):
+        shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
+        yield f"| {value.n_groups} | {value.rows} | {value.rate:g} | {' | '.join(shares)} |"
     yield ""

@@ -60,7 +60,7 @@ class Counted:
     def audit(self, rng):
         data = self.data(rng)
         found = [self.words(data, level) for level in self.levels]
-        return {rule: [one[rule] for one in found] for rule in self.counted}
+        return {rule: [value[rule] for value in found] for rule in self.counted}
 
 
 @dataclass(frozen=True)

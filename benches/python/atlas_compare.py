@@ -36,7 +36,11 @@ def told(entry):
 
 def page(measured):
     def of(kind):
-        return [(one, measured[one.key]) for one in scenarios() if isinstance(one, kind)]
+        return [
+            (scenario, measured[scenario.key])
+            for scenario in scenarios()
+            if isinstance(scenario, kind)
+        ]
 
     yield (
         "Measured by `benches/python/atlas_compare.py`. Both groups change by as much from the "
@@ -77,7 +81,7 @@ def rates_table(entries):
     yield f"| rows | test | {' | '.join(names)} |"
     yield "|---|---|---|---|---|"
     for rows, rule in product(rates.SIZES, rates.RULES):
-        part = [entry for one, entry in entries if one.rows == rows]
+        part = [entry for record, entry in entries if record.rows == rows]
         cells = []
         for i, level in enumerate(rates.LEVELS):
             n = part[0]["audits"]
@@ -100,10 +104,10 @@ def apart_table(entries):
     yield ""
     yield "| change of the gap | ours rejects, % | samples of their own, % |"
     yield "|---|---|---|"
-    for one, entry in entries:
+    for record, entry in entries:
         n, counts = entry["audits"], entry["counts"]
         shares = [f"{100 * counts[rule] / n:.2f}" for rule in ("both", "apart")]
-        yield f"| {one.change:g} | {' | '.join(shares)} |"
+        yield f"| {record.change:g} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -117,11 +121,11 @@ def covered_table(entries):
     yield ""
     yield "| gap | first, second | of D, % | of the size, % |"
     yield "|---|---|---|---|"
-    for one, entry in entries:
+    for record, entry in entries:
         n, counts = entry["audits"], entry["counts"]
-        gaps = ", ".join(f"{gap:g}" for gap in one.gaps)
+        gaps = ", ".join(f"{gap:g}" for gap in record.gaps)
         yield (
-            f"| {one.name} | {gaps} | {100 * counts['change'] / n:.1f} | "
+            f"| {record.name} | {gaps} | {100 * counts['change'] / n:.1f} | "
             f"{100 * counts['size'] / n:.1f} |"
         )
     yield ""
@@ -138,10 +142,10 @@ def sides_table(entries):
     yield ""
     yield "| standard error | correlation of D and S | ours, % | sign of the first, % |"
     yield "|---|---|---|---|"
-    for one, entry in entries:
+    for record, entry in entries:
         n, counts = entry["audits"], entry["counts"]
         shares = [share(counts[rule], n, 0.05) for rule in ("ours", "sign")]
-        yield f"| {one.error:g} | {one.correlation:.2f} | {' | '.join(shares)} |"
+        yield f"| {record.error:g} | {record.correlation:.2f} | {' | '.join(shares)} |"
     yield ""
 
 
@@ -180,9 +184,9 @@ def worst_table(entries, at, rules):
     """By metric and rows the worst share of each rule over all laws, at each level."""
     yield f"| metric | rows | {' | '.join(f'{rule}, %' for rule in rules)} |"
     yield "|---" * (2 + len(rules)) + "|"
-    for metric in dict.fromkeys(one.metric for one, _ in entries):
-        for rows in dict.fromkeys(one.rows for one, _ in entries):
-            part = [e for one, e in entries if (one.metric, one.rows) == (metric, rows)]
+    for metric in dict.fromkeys(record.metric for record, _ in entries):
+        for rows in dict.fromkeys(record.rows for record, _ in entries):
+            part = [e for record, e in entries if (record.metric, record.rows) == (metric, rows)]
             cells = []
             for rule in rules:
                 worst = [

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.inference.absolute import size_change
-from fairaudit_rs.inference.paired import by_law
-from fairaudit_rs.permutation.paired import OF_FIRST, OF_SECOND
-from fairaudit_rs.permutation.paired_cells import CellsProblem
+from fairaudit_rs.inference.absolute_gaps import size_change
+from fairaudit_rs.inference.paired_differences import by_law
+from fairaudit_rs.permutation.paired_cells import PairedCellProblem
+from fairaudit_rs.permutation.paired_problem import OF_FIRST, OF_SECOND
 
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
@@ -105,10 +105,11 @@ class OfCounts:
         found = {rule: [0] * len(LEVELS_OF_COUNTS) for rule in ("ours", "plain")}
         for _ in range(AUDITS_OF_COUNTS):
             tables = [
-                rng.multinomial(n, one) for n, one in zip(self.rows, LAWS[self.name], strict=True)
+                rng.multinomial(n, value)
+                for n, value in zip(self.rows, LAWS[self.name], strict=True)
             ]
             try:
-                problem = CellsProblem(
+                problem = PairedCellProblem(
                     metric=metric, keys=(("a",), ("b",)), n_rows=self.rows,
                     counts=np.stack(tables).reshape(2, 2, 2, 2), has_labels=True,
                 )  # fmt: skip
@@ -210,7 +211,7 @@ class OfScores:
                 n_resamples=N_RESAMPLES, n_threads=1,
             )  # fmt: skip
             parts = [
-                added(self.metric, label[group == name], [one[group == name] for one in scores])
+                added(self.metric, label[group == name], [score[group == name] for score in scores])
                 for name in "ab"
             ]
             normal, welch = of_means(parts)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.inference.paired import Changes, score
+from fairaudit_rs.inference.paired_differences import ChangeCounts, score_statistic
 
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
@@ -51,10 +51,10 @@ def trinomial(moved, mean):
 def drawn(rng, rows, of_groups, n_audits):
     """(up, down, rows) of each group, in so many audits."""
     return [
-        np.c_[rng.multinomial(n, trinomial(*one), n_audits)[:, :2], np.full(n_audits, n)].astype(
+        np.c_[rng.multinomial(n, trinomial(*group), n_audits)[:, :2], np.full(n_audits, n)].astype(
             float
         )
-        for n, one in zip(rows, of_groups, strict=True)
+        for n, group in zip(rows, of_groups, strict=True)
     ]
 
 
@@ -69,13 +69,13 @@ def statistics(first, second):
         rising = slope(first, middle) + slope(second, middle) > 0
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     middle = 0.5 * (low + high)
-    means = [(one[:, 0] - one[:, 1]) / one[:, 2] for one in (first, second)]
+    means = [(value[:, 0] - value[:, 1]) / value[:, 2] for value in (first, second)]
     gap = means[0] - means[1]
     (v_1, m_1), (v_2, m_2) = moments(first, middle), moments(second, middle)
     variance = v_1 + v_2
     spread = sum(
-        ((one[:, 0] + one[:, 1]) / one[:, 2] - mean**2) / one[:, 2]
-        for one, mean in zip((first, second), means, strict=True)
+        ((value[:, 0] + value[:, 1]) / value[:, 2] - mean**2) / value[:, 2]
+        for value, mean in zip((first, second), means, strict=True)
     )
     same = np.abs(gap) <= 1e-15
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,7 +90,7 @@ def statistics(first, second):
     still = variance <= 1e-30
     z = np.where(still, np.copysign(np.inf, gap), z)
     corrected = np.where(still, z, corrected)
-    return [np.where(same, 0.0, one) for one in (z, corrected, wald)]
+    return [np.where(same, 0.0, value) for value in (z, corrected, wald)]
 
 
 def share_down(changes, mean):
@@ -131,10 +131,10 @@ def by_rule(z, corrected, wald):
 
 def check(first, second, both):
     """Stop when the statistics are not those of the library."""
-    for one, other, mine in zip(first.tolist(), second.tolist(), both.tolist(), strict=True):
-        theirs = score(Changes(*one), Changes(*other), 0.0).nearer
+    for value, other, mine in zip(first.tolist(), second.tolist(), both.tolist(), strict=True):
+        theirs = score_statistic(ChangeCounts(*value), ChangeCounts(*other), 0.0).nearer
         if not math.isclose(mine, theirs, rel_tol=1e-6, abs_tol=1e-9):
-            raise AssertionError(f"{one}, {other}: {mine} here, {theirs} in the library")
+            raise AssertionError(f"{value}, {other}: {mine} here, {theirs} in the library")
 
 
 # --- what is measured ---------------------------------------------------------------------------

@@ -95,25 +95,27 @@ def of_levels(entries):
     some = of_part(entries, "levels")
     promised = [e for e in some if e["law"] in LAWS and e["n"] in PROMISED_SIZES]
     cells = [cell for e in promised for cell in variant(e, "ours")]
-    outside = [one for one in cells if not PROMISED[0] <= coverage(one) <= PROMISED[1]]
+    outside = [cell for cell in cells if not PROMISED[0] <= coverage(cell) <= PROMISED[1]]
     between = [
         c for e in some if e["law"] in LAWS and e not in promised for c in variant(e, "ours")
     ]
     others = [c for e in some if e["law"] in OTHERS for c in variant(e, "ours")]
-    below = sum(coverage(one) < OTHERS_PROMISED[0] for one in others)
+    below = sum(coverage(finding) < OTHERS_PROMISED[0] for finding in others)
     differ = sum(e["differ"] for e in some)
     yield (
         f"- **Return levels by the fit**, five laws, n = 500 and 2,000, m = n/4, n, 4 n: intervals "
-        f"cover {spread(coverage(one) for one in cells)} % (93 to 96.5 are promised, "
+        f"cover {spread(coverage(cell) for cell in cells)} % (93 to 96.5 are promised, "
         f"{len(outside)} of {len(cells)} outside), with the truth below in "
-        f"{spread(sides(one)[0] for one in cells)} % and above in "
-        f"{spread(sides(one)[1] for one in cells)} %; 90 % intervals cover "
-        f"{spread(coverage(one, 0) for one in cells)}, 99 % ones "
-        f"{spread(coverage(one, 2) for one in cells)}, 99.8 % ones "
-        f"{spread(coverage(one, 3) for one in cells)} %. With other n, between those to which "
+        f"{spread(sides(cell)[0] for cell in cells)} % and above in "
+        f"{spread(sides(cell)[1] for cell in cells)} %; 90 % intervals cover "
+        f"{spread(coverage(cell, 0) for cell in cells)}, 99 % ones "
+        f"{spread(coverage(cell, 2) for cell in cells)}, 99.8 % ones "
+        f"{spread(coverage(cell, 3) for cell in cells)} %. With other n, between those to which "
         f"tabled numbers of exceedances are the default, and at 10,000: "
-        f"{spread(coverage(one) for one in between)} %. Other smooth tails with a known end at or "
-        f"above theirs: {spread(coverage(one) for one in others)} % ({below} of {len(others)} "
+        f"{spread(coverage(value) for value in between)} %. Other smooth tails with a "
+        f"known end at or "
+        f"above theirs: {spread(coverage(finding) for finding in others)} % ({below} "
+        f"of {len(others)} "
         f"below {percent(OTHERS_PROMISED[0])}). The interval and the score disagreed in {differ} "
         "samples."
     )
@@ -128,7 +130,7 @@ def of_variants(entries):
             if e["law"] in LAWS and e["n"] in PROMISED_SIZES
             for cell in variant(e, name)
         ]
-        low = sum(one is not None and one < PROMISED[0] for one in found)
+        low = sum(value is not None and value < PROMISED[0] for value in found)
         if found:
             said.append(f"{name} {spread(found)} % ({low} of {len(found)} below 93)")
     yield f"- **Other cuts and thresholds**: {'; '.join(said)}."
@@ -308,7 +310,7 @@ def of_clusters(entries):
     for wanted in (0.0, 0.5, 0.9, 1.0):
         some = of_part(entries, "clusters", correlation=wanted)
         cells = [c for e in some for c in e["cells"]]
-        tests = [size(one) for e in some for one in e["tests"]]
+        tests = [size(test) for e in some for test in e["tests"]]
         said.append(
             f"at a correlation of {wanted:g} intervals of the fit cover "
             f"{spread(coverage(c['alone']) for c in cells)} %, order statistics "

@@ -37,7 +37,7 @@ class Scenario:
 
     @property
     def key(self):
-        named = (f"{one.name}={getattr(self, one.name)}" for one in fields(self))
+        named = (f"{field.name}={getattr(self, field.name)}" for field in fields(self))
         return f"{self.part}: {', '.join(named)}"
 
     def rng(self):
@@ -84,7 +84,7 @@ class Limits:
             self.widths.append((high - low) / abs(truth))
 
     def entry(self):
-        widths = [one for one in self.widths if np.isfinite(one)]
+        widths = [width for width in self.widths if np.isfinite(width)]
         return {
             "of": self.of,
             "refused": self.refused,

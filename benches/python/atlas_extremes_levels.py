@@ -159,8 +159,8 @@ class Studentized(Scenario):
             low += truths < estimate - right * error
             high += truths > estimate - left * error
         cells = [
-            {"ratio": m / self.n, "of": self.audits, "low": int(one), "high": int(other)}
-            for m, one, other in zip(horizons, low, high, strict=True)
+            {"ratio": m / self.n, "of": self.audits, "low": int(value), "high": int(other)}
+            for m, value, other in zip(horizons, low, high, strict=True)
         ]
         return {"k": k, "cells": cells}
 

@@ -12,7 +12,7 @@ from atlas_extremes_counts import (
     tail_of_rows,
 )
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.comparison import compare, permuted
+from fairaudit_rs.extremes.comparison import compare_return_levels, permute_levels
 from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 from tests.reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, beta
@@ -119,7 +119,7 @@ class Pair(Scenario):
                 tail_of_rows(one, rng, self.sizes[0]),
                 tail_of_rows(other, rng, self.sizes[1]),
             )
-            found = compare(first, second, self.m, call)
+            found = compare_return_levels(first, second, self.m, call)
             test.add(found.pvalue)
             limits.add(found.low - truth, found.high - truth, 0.0)
             methods.append(found.method)
@@ -163,7 +163,7 @@ class Permuted(Scenario):
                 tail_of_rows(other, rng, self.sizes[1]),
             )
             draws = _native.Draws(self.resamples, seed=number)
-            observed, drawn = permuted(first, second, self.m, draws, call)
+            observed, drawn = permute_levels(first, second, self.m, draws, call)
             extreme = len(drawn) - int((np.abs(drawn) < abs(observed) - 1e-12).sum())
             test.add((1 + extreme) / (1 + len(drawn)))
         return {"test": test.entry()}
@@ -198,16 +198,16 @@ class Several(Scenario):
     def measure(self):
         names, sizes = GROUPS[self.groups]
         level = BY_NAME[names[0]].level(1 / self.m)
-        laws = [BY_NAME[one].times(level / BY_NAME[one].level(1 / self.m)) for one in names]
+        laws = [BY_NAME[name].times(level / BY_NAME[name].level(1 / self.m)) for name in names]
         rng, call = self.rng(), _native.Call(1)
         holm, alone, refused = Rejections(), Rejections(), 0
         pairs = [(i, j) for j in range(len(laws)) for i in range(j)]
         methods = set()
         for _ in range(self.audits):
             tails = [tail_of_rows(law, rng, n) for law, n in zip(laws, sizes, strict=True)]
-            found = [compare(tails[i], tails[j], self.m, call) for i, j in pairs]
-            methods |= {one.method for one in found}
-            pvalues = np.array([one.pvalue for one in found])
+            found = [compare_return_levels(tails[i], tails[j], self.m, call) for i, j in pairs]
+            methods |= {comparison.method for comparison in found}
+            pvalues = np.array([comparison.pvalue for comparison in found])
             refused += int(np.isnan(pvalues).sum())
             holm.add(np.nanmin(adjust_pvalues(pvalues)))
             alone.add(np.nanmin(pvalues))
@@ -238,10 +238,10 @@ class Paired(Scenario):
             first = rng.standard_normal(self.n)
             second = self.correlation * first + rest * rng.standard_normal(self.n)
             tails = [
-                TailProblem(values=law.level(stats.norm.sf(one)), upper=law.upper)
-                for one in (first, second)
+                TailProblem(values=law.level(stats.norm.sf(value)), upper=law.upper)
+                for value in (first, second)
             ]
-            test.add(compare(*tails, self.m, call).pvalue)
+            test.add(compare_return_levels(*tails, self.m, call).pvalue)
         return {"test": test.entry()}
 
 

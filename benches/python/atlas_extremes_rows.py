@@ -9,10 +9,10 @@ from scipy import special, stats
 from atlas_extremes_counts import Limits, Scenario, Scores
 from atlas_extremes_pairs import Rejections
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.comparison import compare
+from fairaudit_rs.extremes.comparison import compare_return_levels
 from fairaudit_rs.extremes.pairs import group_tail
 from fairaudit_rs.extremes.problem import TailProblem
-from fairaudit_rs.extremes.question import ROW_BOUNDS, Group
+from fairaudit_rs.extremes.question import ROW_BOUNDS, GroupDiscrimination
 from tests.reference.extremes_designs import ALL, LAWS, beta, mixture
 
 #: Rows over horizon.
@@ -40,7 +40,7 @@ class Horizons:
         self.horizons = [n / ratio for ratio in RATIOS]
         self.truths = [level(1 / m) for m in self.horizons]
         #: The levels of what is seen of the values.
-        self.seen = [seen(one) for one in self.truths]
+        self.seen = [seen(truth) for truth in self.truths]
         self.ours = [Scores() for _ in RATIOS]
         self.alone = [Scores() for _ in RATIOS]
         self.primary = [Limits() for _ in RATIOS]
@@ -165,9 +165,9 @@ class Clustered(Scenario):
                     TailProblem(values=self.rows(law, rng), upper=law.upper, ties=False)
                     for _ in range(2)
                 ]
-                found = compare(*tails, self.n / ratio, call)
+                found = compare_return_levels(*tails, self.n / ratio, call)
                 tests.setdefault(ratio, Rejections()).add(found.pvalue)
-        said = [{"rows_over_horizon": ratio, **one.entry()} for ratio, one in tests.items()]
+        said = [{"rows_over_horizon": ratio, **test.entry()} for ratio, test in tests.items()]
         return {**counted.entry(), "tests": said}
 
     def rows(self, law, rng):
@@ -234,7 +234,7 @@ class Bounded(Scenario):
         for _ in range(self.audits):
             score, share = draw(rng, self.n)
             score[:full], share[:full] = 1.0, 0.0
-            group = Group(
+            group = GroupDiscrimination(
                 name="a",
                 discrimination=(1 - score) * share,
                 score=score,

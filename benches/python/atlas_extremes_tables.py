@@ -25,13 +25,17 @@ def ratio(count, of):
 
 def coverage(cell, at=AT):
     """Of scores, which have errors for each level, or of limits, which have one."""
-    low, high = (one[at] if isinstance(one, list) else one for one in (cell["low"], cell["high"]))
+    low, high = (
+        values[at] if isinstance(values, list) else values for values in (cell["low"], cell["high"])
+    )
     return ratio(cell["of"] - low - high, cell["of"]) if cell["of"] >= FEWEST else None
 
 
 def sides(cell):
     """The share of truths below the interval, and above it."""
-    low, high = (one[AT] if isinstance(one, list) else one for one in (cell["low"], cell["high"]))
+    low, high = (
+        values[AT] if isinstance(values, list) else values for values in (cell["low"], cell["high"])
+    )
     return ratio(low, cell["of"]), ratio(high, cell["of"])
 
 
@@ -56,7 +60,7 @@ def with_sides(cell, promised):
 
 def spread(values):
     """The smallest and the largest."""
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     if not known:
         return "-"
     low, high = percent(min(known)), percent(max(known))
@@ -119,7 +123,7 @@ def levels(entries):
     for e in ordered(of_part(entries, "levels"), "n"):
         cells, promised = variant(e, "ours"), promised_of(e)
         others = (spread([coverage(cell, at) for cell in cells]) for at in (0, 2, 3))
-        widths = " / ".join(f"{one['width']:.2g}" for one in e["intervals"])
+        widths = " / ".join(f"{interval['width']:.2g}" for interval in e["intervals"])
         shown = (with_sides(cell, promised) for cell in cells)
         design = (e["law"], f"{e['n']:,}", e["k"], f"{e['audits']:,}")
         yield row(*design, *shown, *others, widths)
@@ -170,7 +174,7 @@ def primary(entries):
     )
     yield ""
     ratios = [cell["rows_over_horizon"] for cell in of_part(entries, "primary")[0]["cells"]]
-    yield from header("law", "n", "samples", *(f"n/m = {one:g}" for one in ratios))
+    yield from header("law", "n", "samples", *(f"n/m = {value:g}" for value in ratios))
     for e in ordered(of_part(entries, "primary"), "n"):
         promised = LEAST if e["law"] in {**LAWS, **INDEX} else OTHERS_PROMISED
         shown = (marked(coverage(c["primary"]), promised) for c in e["cells"])
@@ -215,7 +219,7 @@ def shapes(entries):
     yield from header("law", "end", "n", "shape", "coverage, %", "I, %", "II, %", "III, %")
     for e in ordered(of_part(entries, "shapes"), "known_end", "n"):
         end = "none" if LAWS[e["law"]].upper is None else "known" if e["known_end"] else "unknown"
-        types = (percent(e["types"][one] / e["audits"]) for one in ("I", "II", "III"))
+        types = (percent(e["types"][name] / e["audits"]) for name in ("I", "II", "III"))
         yield row(e["law"], end, f"{e['n']:,}", f"{e['shape']:.3g}", with_sides(e, (0, 1)), *types)
 
 
@@ -321,12 +325,17 @@ def paired(entries):
     )
     yield ""
     correlations = sorted({e["correlation"] for e in of_part(entries, "paired")})
-    yield from header("law", "n", "m", *(f"{one:g}" for one in correlations))
+    yield from header("law", "n", "m", *(f"{correlation:g}" for correlation in correlations))
     found = {}
     for e in ordered(of_part(entries, "paired"), "n"):
         found.setdefault((e["law"], e["n"], e["m"]), {})[e["correlation"]] = size(e["test"])
     for (law, n, m), of in found.items():
-        yield row(law, f"{n:,}", f"{m:,}", *(marked(of[one], (0, 0.065)) for one in correlations))
+        yield row(
+            law,
+            f"{n:,}",
+            f"{m:,}",
+            *(marked(of[correlation], (0, 0.065)) for correlation in correlations),
+        )
 
 
 # --- rows that are no sample --------------------------------------------------------------------
@@ -383,7 +392,7 @@ def clusters(entries):
     yield ""
     yield from header("law", "n", "correlation", "test, n/m = 2, %", "test, n/m = 8, %")
     for e in of_part(entries, "clusters"):
-        tests = (marked(size(one), (0, 0.065)) for one in e["tests"])
+        tests = (marked(size(test), (0, 0.065)) for test in e["tests"])
         yield row(e["law"], f"{e['n']:,}", f"{e['correlation']:g}", *tests)
 
 

@@ -65,7 +65,7 @@ SECTIONS = (
 
 def page(entries):
     """Findings and tables of the parts that are measured in full."""
-    wanted, found = (Counter(one) for one in (parts(), (e["part"] for e in entries)))
+    wanted, found = (Counter(value) for value in (parts(), (e["part"] for e in entries)))
     entries = [e for e in entries if found[e["part"]] == wanted[e["part"]]]
     known = {e["part"] for e in entries}
     yield from introduction()
@@ -96,23 +96,26 @@ def introduction():
 
 
 def of_binary(entries):
-    some = [one for one in cells(entries, "binary") if one["metric"] in NAMES]
-    passing, rest = ([one for one in some if one.passes is passes] for passes in (True, False))
-    given = [one for one in some if one.is_given]
+    some = [cell for cell in cells(entries, "binary") if cell["metric"] in NAMES]
+    passing, rest = (
+        [record for record in some if record.passes is passes] for passes in (True, False)
+    )
+    given = [record for record in some if record.is_given]
     yield (
         f"- **Binary features**: in {len(passing)} of {len(some)} designs the guard passes in at "
         f"least {100 * PASSES:g} % of samples; intervals cover {spread(coverages(passing))} % "
         f"there; outside of {promised()} are {missed(passing, Cell.coverage)}: where a sample with "
         "few events by chance is set aside the rest cover more. With those marked "
         f"`few events` (5 to 10) {len(given)} designs have an interval in at least "
-        f"{100 * PASSES:g} % of samples, and they cover {spread([one.given for one in given])} %; "
-        f"outside are {missed(given, lambda one: one.given)}."
+        f"{100 * PASSES:g} % of samples, and they cover "
+        f"{spread([value.given for value in given])} %; "
+        f"outside are {missed(given, lambda entry: entry.given)}."
     )
-    seldom = [one for one in rest if 0.01 <= one.share("enough") <= 0.1]
+    seldom = [value for value in rest if 0.01 <= value.share("enough") <= 0.1]
     yield (
         f"- **Elsewhere scores are refused or marked**: in the other {len(rest)} designs "
-        f"{percent(mean(one.share('refused') for one in rest))} % of samples have no score and "
-        f"{percent(mean(one.share('few') for one in rest))} % the mark. The guard looks at the "
+        f"{percent(mean(value.share('refused') for value in rest))} % of samples have no score and "
+        f"{percent(mean(value.share('few') for value in rest))} % the mark. The guard looks at the "
         "events that were observed, which the estimate goes with: where it passes in only 1 to "
         f"10 % of samples ({len(seldom)} designs) what passes was lucky, and covers "
         f"{percent(mean(coverages(seldom)))} % on average. A score whose events are barely enough "
@@ -125,17 +128,17 @@ def missed(some, coverage):
     low, high = PROMISED
     said = []
     for where, found in (
-        ("below", [one for one in some if coverage(one) < low]),
-        ("above", [one for one in some if coverage(one) > high]),
+        ("below", [record for record in some if coverage(record) < low]),
+        ("above", [record for record in some if coverage(record) > high]),
     ):
-        names = "; ".join(f"{one.words}: {percent(coverage(one))}" for one in found)
+        names = "; ".join(f"{value.words}: {percent(coverage(value))}" for value in found)
         said.append(f"{len(found)} {where} ({names})" if found else f"none {where}")
     return ", ".join(said)
 
 
 def of_unguarded(entries):
-    rare = [one for one in cells(entries, "binary", n=500, prevalence=0.02) if one["unguarded"]]
-    refused = percent(mean(one.share("refused") for one in rare))
+    rare = [cell for cell in cells(entries, "binary", n=500, prevalence=0.02) if cell["unguarded"]]
+    refused = percent(mean(value.share("refused") for value in rare))
     yield (
         "- **Without the guard and with normal quantiles** the same estimates fail: at n = 500 and "
         f"P(x=1) = .02 they cover {spread(coverages(rare, 'normal'))} %, with Satterthwaite's t "
@@ -185,7 +188,7 @@ def of_categories(entries):
 
 def of_slopes(entries):
     normal, *heavy = (
-        spread(coverages(one for one in cells(entries, "slopes", **wanted) if one.passes))
+        spread(coverages(cell for cell in cells(entries, "slopes", **wanted) if cell.passes))
         for wanted in (
             {"law": "normal"},
             {"law": "lognormal", "base": 0.31},
@@ -202,7 +205,7 @@ def of_slopes(entries):
 def of_weights(entries):
     said = []
     for law in WEIGHTS:
-        passing = [one for one in cells(entries, "weights", weights=law) if one.passes]
+        passing = [cell for cell in cells(entries, "weights", weights=law) if cell.passes]
         said.append(f"{law} {spread(coverages(passing))} %")
     yield (
         "- **Weights** (not offered yet; by the slow reference), where the guard passes on "
@@ -212,7 +215,7 @@ def of_weights(entries):
 
 def of_clusters(entries):
     ours, by_person = (
-        spread(coverages(one for one in some if one.passes))
+        spread(coverages(record for record in some if record.passes))
         for some in (
             cells(entries, "clusters", of=of, feature="constant")
             for of in ("features", "by_person")

@@ -20,8 +20,8 @@ import fairaudit_rs as fa
 from atlas_influence_marginal import NAMES
 from atlas_tools import ALPHA
 from fairaudit_rs.influence import ceteris_paribus
-from fairaudit_rs.influence.alone import Alone
-from fairaudit_rs.influence.nuisance import Basis, Regressors
+from fairaudit_rs.influence.held_fixed import HeldFixedScores
+from fairaudit_rs.influence.nuisance import RegressionBasis, Regressors
 from fairaudit_rs.influence.rates import MeasureValue, measure_of
 from tests.influence import test_levels
 from tests.reference import influence as reference
@@ -116,15 +116,15 @@ class OfPairs(Regressors):
 
     @cached_property
     def basis(self):
-        found = Basis.of(self.features, self.by_kind(np.ones(len(self.kind))))
+        found = RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
         return replace(found, pairs=self.pairs)
 
     def without(self, columns):
-        return self.of(super().without(columns), (self.pairs_without, ()))
+        return self.from_features(super().without(columns), (self.pairs_without, ()))
 
     @classmethod
-    def of(cls, rows, pairs):
-        values = {one.name: getattr(rows, one.name) for one in fields(Regressors)}
+    def from_features(cls, rows, pairs):
+        values = {field.name: getattr(rows, field.name) for field in fields(Regressors)}
         return cls(**values, pairs=pairs[0], pairs_without=pairs[1])
 
 
@@ -146,17 +146,17 @@ class HeldFixed:
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
         made = [population(self.name, decision) for decision in (False, True)]
         tallies = {
-            (metric, one.decision): [Tally(*truths) for truths in truths_of(one, metric)]
+            (metric, value.decision): [Tally(*truths) for truths in truths_of(value, metric)]
             for metric in METRICS
-            for one in made
+            for value in made
         }
         for number in range(self.audits):
             X, y, _ = made[0].rows(rng, self.n)
-            for one in made:
-                audited = Audited(one, X, y, POPULATIONS[self.name][2])
+            for value in made:
+                audited = Audited(value, X, y, POPULATIONS[self.name][2])
                 for metric in METRICS:
                     for tally, pair in zip(
-                        tallies[metric, one.decision], audited.pairs, strict=True
+                        tallies[metric, value.decision], audited.pairs, strict=True
                     ):
                         tally.add(audited, metric, *pair)
                     if number < CHECKED and metric == "fdr":
@@ -171,51 +171,51 @@ class HeldFixed:
         }
 
 
-def truths_of(one, metric):
+def truths_of(towns, metric):
     """The true score and the true partialled-out score of every pair of values."""
-    if isinstance(one, Towns):
+    if isinstance(towns, Towns):
         for low, high in combinations(range(3), 2):
-            yield one.truth(metric, low, high), math.nan
+            yield towns.truth(metric, low, high), math.nan
         return
-    X, mass = one.masses()
-    h, f = one.h(X), one.model(X)
+    X, mass = towns.masses()
+    h, f = towns.h(X), towns.model(X)
     psi = reference.psi_of_x(metric, f, h, reference.rates_of(metric, h, f, mass))
-    rest = X[:, 0] - one.e(X[:, 1:])
-    yield one.truth(metric), float(mass @ (psi * rest) / (mass @ rest**2))
+    rest = X[:, 0] - towns.e(X[:, 1:])
+    yield towns.truth(metric), float(mass @ (psi * rest) / (mass @ rest**2))
 
 
-def share_of(one):
+def share_of(towns):
     """P(x_1 = 1)."""
-    if isinstance(one, Towns):
+    if isinstance(towns, Towns):
         rest = np.array([*product((0.0, 1.0), repeat=2)])
-        mass = np.prod(np.where(rest == 1, one.shares, 1 - np.array(one.shares)), axis=1)
-        return float(mass @ one.town_shares(rest)[:, 0])
-    X, mass = one.masses()
+        mass = np.prod(np.where(rest == 1, towns.shares, 1 - np.array(towns.shares)), axis=1)
+        return float(mass @ towns.town_shares(rest)[:, 0])
+    X, mass = towns.masses()
     return float(mass @ X[:, 0])
 
 
 class Audited:
     """The lens's own objects for one sample: its regressions serve all metrics."""
 
-    def __init__(self, one, X, y, pairs_given):
-        self.one, self.is_default = one, pairs_given is None
+    def __init__(self, entry, X, y, pairs_given):
+        self.one, self.is_default = entry, pairs_given is None
         # The others: a row of either label and both values of all features.
         self.X = np.vstack([X, np.zeros((2, X.shape[1])), np.ones((2, X.shape[1]))])
         self.y = np.r_[y, 0, 1, 0, 1].astype(np.int64)
         self.group = np.r_[np.zeros(len(y)), np.ones(4)].astype(np.int64)
         # Needs no regression: for the rows in the lens's own order.
         problem = self.audit("fpr", **self.said()).problem
-        alone = Alone(
+        alone = HeldFixedScores(
             kinds=problem.kinds, value=problem.target_group.value, features=(),
-            predict=one.model, n_folds=5, plug_in=False, call=problem.call,
+            predict=entry.model, n_folds=5, plug_in=False, call=problem.call,
         )  # fmt: skip
         self.rows, self.nuisances = alone.rows, alone.nuisances
         if not self.is_default:
-            given = OfPairs.of(self.rows.regressors, pairs_given)
+            given = OfPairs.from_features(self.rows.regressors, pairs_given)
             self.rows.__dict__["regressors"] = given
         self.totals = self.rows.count @ self.rows.parts
-        columns = (0, 1, 2) if isinstance(one, Towns) else (0,)
-        self.arms = ceteris_paribus.arms_of(alone.nuisances, one.model, columns)
+        columns = (0, 1, 2) if isinstance(entry, Towns) else (0,)
+        self.arms = ceteris_paribus.arms_of(alone.nuisances, entry.model, columns)
         self.pairs = [*combinations(range(len(self.arms)), 2)]
         assert self.rows.n_rows == len(y)
 
@@ -230,12 +230,12 @@ class Audited:
         )  # fmt: skip
 
     def value(self, metric):
-        return MeasureValue.of(measure_of(NAMES[metric]), self.totals, "target")
+        return MeasureValue.from_totals(measure_of(NAMES[metric]), self.totals, "target")
 
     def scores(self, metric, low, high):
         """The score with what the lens says of it, and the plug-in score of the paper."""
         arms = self.nuisances, self.value(metric), self.arms[low], self.arms[high]
-        return ceteris_paribus.contrast(*arms), ceteris_paribus.plug_in(*arms)
+        return ceteris_paribus.contrast_score(*arms), ceteris_paribus.plug_in(*arms)
 
     def guards(self, metric, low, high):
         """Which guards fail."""
@@ -244,7 +244,7 @@ class Audited:
             inside, count = arm.inside > 0, self.rows.count
             if metric != "selection_rate":
                 labels = [self.rows.label == label for label in (0.0, 1.0)]
-                fewest += [count[inside & one].sum() for one in labels]
+                fewest += [count[inside & label].sum() for label in labels]
             weights = 1 / arm.share[inside]
             total = count[inside] @ weights
             stand_for.append(total / self.rows.n_rows)
@@ -272,13 +272,13 @@ class Audited:
         if not self.is_default or isinstance(self.one, Towns):
             return
         model, (pair,) = Model(self.one), self.pairs
-        for compat, one in zip((None, "paper"), self.scores(metric, *pair), strict=True):
-            if one.refusal:
+        for compat, value in zip((None, "paper"), self.scores(metric, *pair), strict=True):
+            if value.refusal:
                 continue
             result = self.audit(metric, model=model, compat=compat, features=["x1"], **self.said())
             (score,) = (s for s in result.proxy_scores if s.kind == "ceteris_paribus")
-            assert math.isclose(score.estimate, one.estimate, rel_tol=1e-9)
-            assert math.isclose(score.standard_error, one.standard_error, rel_tol=1e-9)
+            assert math.isclose(score.estimate, value.estimate, rel_tol=1e-9)
+            assert math.isclose(score.standard_error, value.standard_error, rel_tol=1e-9)
 
 
 class Tally:
@@ -378,15 +378,15 @@ class FamilyAlone:
                 metric=NAMES[self.metric], features=self.names, n_threads=1,
                 n_draws=self.n_draws, rng=number, **self.said(X),
             )  # fmt: skip
-            marginal = [one for one in result.proxy_scores if one.kind == "marginal"]
-            held = [one for one in result.proxy_scores if one.kind != "marginal"]
-            shown = [one for one in held if one.standard_error > 0]
-            seen["false"] += any(one.adjusted_pvalue <= ALPHA for one in shown)
+            marginal = [score for score in result.proxy_scores if score.kind == "marginal"]
+            held = [score for score in result.proxy_scores if score.kind != "marginal"]
+            shown = [score for score in held if score.standard_error > 0]
+            seen["false"] += any(score.adjusted_pvalue <= ALPHA for score in shown)
             # Of single scores, and of marginal ones, which are not 0.
-            seen["alone"] += sum(one.pvalue <= ALPHA for one in shown)
-            seen["marginal"] += any(one.adjusted_pvalue <= ALPHA for one in marginal)
-            seen["flipped"] += sum(one.kind == "ceteris_paribus" for one in shown)
-            seen["partialled"] += sum(one.kind == "partialled_out" for one in shown)
+            seen["alone"] += sum(score.pvalue <= ALPHA for score in shown)
+            seen["marginal"] += any(score.adjusted_pvalue <= ALPHA for score in marginal)
+            seen["flipped"] += sum(score.kind == "ceteris_paribus" for score in shown)
+            seen["partialled"] += sum(score.kind == "partialled_out" for score in shown)
         return seen
 
     def rows(self, rng):

@@ -144,15 +144,15 @@ class Tally:
             for level in LEVELS:
                 self.covered[level] += self.holds(*interval(level))
 
-    def add_unguarded(self, one):
+    def add_unguarded(self, entry):
         """Count the intervals that an estimate of the reference gives whatever the events."""
-        if not one.se > 0:
+        if not entry.se > 0:
             return
         self.unguarded += 1
-        plain = reference.standard_error(one.influence)[0]
+        plain = reference.standard_error(entry.influence)[0]
         for level in LEVELS:
-            self.normal[level] += abs(one.value - self.truth) <= NORMAL[level] * plain
-            self.t[level] += self.holds(*one.interval(level))
+            self.normal[level] += abs(entry.value - self.truth) <= NORMAL[level] * plain
+            self.t[level] += self.holds(*entry.interval(level))
 
     def holds(self, low, high):
         return bool(low <= self.truth <= high)
@@ -181,19 +181,19 @@ class Binary(Scenario):
         made = [self.design(p, dependent) for p in PREVALENCES for dependent in (False, True)]
         tallies = [
             Tally(
-                one.truth(of_reference(self.metric)),
-                prevalence=one.prevalence, dependent=one.dependent,
+                value.truth(of_reference(self.metric)),
+                prevalence=value.prevalence, dependent=value.dependent,
             )
-            for one in made
+            for value in made
         ]  # fmt: skip
         for _ in range(self.audits):
             v, y, f = self.rows(rng)
-            X = np.column_stack([rng.random(self.n) < one.feature_rate(v) for one in made])
+            X = np.column_stack([rng.random(self.n) < value.feature_rate(v) for value in made])
             X = {f"x{j}": column for j, column in enumerate(X.T.astype(float))}
             result = audit(y, f, X, self.metric, self.decision)
-            shown = {one.feature: one for one in result.proxy_scores}
+            shown = {value.feature: value for value in result.proxy_scores}
             # Other levels than that of the audit come from the scores behind it.
-            behind = {one.what.feature: one for one in result.problem.marginal.scores}
+            behind = {value.what.feature: value for value in result.problem.marginal.scores}
             for name, tally in zip(X, tallies, strict=True):
                 score = behind[name]
                 assert score.note.startswith("refused") or score.interval(0.95) == (
@@ -228,13 +228,13 @@ class Family(Scenario):
             result = audit(
                 y, f, features, self.metric, self.decision, n_draws=self.n_draws, rng=number
             )
-            shown = [one for one in result.proxy_scores if one.standard_error > 0]
-            enough = [one for one in shown if one.n_events >= ENOUGH]
-            assert all(math.isfinite(one.adjusted_pvalue) for one in enough)
+            shown = [score for score in result.proxy_scores if score.standard_error > 0]
+            enough = [value for value in shown if value.n_events >= ENOUGH]
+            assert all(math.isfinite(value.adjusted_pvalue) for value in enough)
             taking_part["ours"] += len(enough)
             taking_part["marked"] += len(shown) - len(enough)
             # Those that are marked have no adjusted p-value.
-            false["ours"] += any(one.adjusted_pvalue <= ALPHA for one in shown)
+            false["ours"] += any(value.adjusted_pvalue <= ALPHA for value in shown)
             for name, found in self.unguarded(rng, y, f, X).items():
                 false[name] += found
         return {"false": false, "taking_part": taking_part}
@@ -242,15 +242,15 @@ class Family(Scenario):
     def unguarded(self, rng, y, f, X):
         """Whether max |t| finds one of all features, by normal quantiles and by Satterthwaite's."""
         scores = [reference.marginal_binary(self.metric, y, f, x) for x in X.T]
-        scores = [one for one in scores if one.se > 0]
-        influence = np.column_stack([one.influence for one in scores])
+        scores = [score for score in scores if score.se > 0]
+        influence = np.column_stack([score.influence for score in scores])
         normals = rng.normal(size=(self.n_draws, len(scores)))
         Z = reference.correlated(reference.correlation(influence), normals)
         cut = np.sort(np.abs(Z).max(axis=1))[math.ceil(0.95 * (self.n_draws + 1)) - 1]
-        value = np.array([one.value for one in scores])
+        value = np.array([score.value for score in scores])
         plain = np.sqrt(np.sum(influence**2, axis=0)) / self.n
-        t = value / np.array([one.se for one in scores])
-        z = reference.on_normal_scale(t, np.array([one.df for one in scores]))
+        t = value / np.array([score.se for score in scores])
+        z = reference.on_normal_scale(t, np.array([score.df for score in scores]))
         return {"normal": bool((np.abs(value) > cut * plain).any()), "t": bool((z > cut).any())}
 
 
@@ -294,8 +294,8 @@ class Levels(Scenario):
             if "level" not in result.feature_tests:
                 continue
             scores = result.proxy_scores
-            own = {name for one in scores for name in one.levels if name in parts}
-            hold = [self.holds(one, parts, own) for one in scores]
+            own = {name for score in scores for name in score.levels if name in parts}
+            hold = [self.holds(score, parts, own) for score in scores]
             seen["tested"] += 1
             seen["rejected"] += result.feature_tests["level"] <= ALPHA
             seen["merged"] += len(own) < self.n_levels
@@ -340,8 +340,8 @@ class Slopes(Scenario):
                 z = share * v + math.sqrt(1 - share**2) * rng.normal(size=self.n)
                 X[name] = z if tally.words["law"] == "normal" else np.exp(z)
             result = audit(y, f, X, self.metric, self.decision)
-            for one in result.problem.marginal.scores:
-                tallies[one.what.feature].add(one.n_events, one.interval)
+            for score in result.problem.marginal.scores:
+                tallies[score.what.feature].add(score.n_events, score.interval)
         return {"features": [tally.entry() for tally in tallies.values()]}
 
     def truth(self, law, share):

@@ -20,7 +20,7 @@ import fairaudit_rs as fa
 from atlas_influence_marginal import FEW_METRICS, NAMES
 from atlas_tools import ALPHA
 from fairaudit_rs.influence import ceteris_paribus
-from fairaudit_rs.influence.alone import Alone
+from fairaudit_rs.influence.held_fixed import HeldFixedScores
 from fairaudit_rs.influence.rates import MeasureValue, measure_of
 from tests.reference import influence as reference
 
@@ -77,7 +77,7 @@ class Rows:
 
 
 @cache
-def grid(one):
+def grid(entry):
     """(mass, h, f, own) of all points."""
     z, w = (stats.norm.ppf((np.arange(points) + 0.5) / points) for points in POINTS)
     found = []
@@ -85,15 +85,15 @@ def grid(one):
         share = math.prod(p if b else 1 - p for b, p in zip(binary, SHARES_OF_BINARY, strict=True))
         others = np.column_stack([np.tile(binary, (len(w), 1)), w])
         others, rest = np.repeat(others, len(z), axis=0), np.tile(z, len(w))
-        x = one.feature(others, rest)
-        own = x - math.sqrt(1 - one.rest) * one.expected(others)
+        x = entry.feature(others, rest)
+        own = x - math.sqrt(1 - entry.rest) * entry.expected(others)
         mass = np.full(len(x), share / len(x))
-        found.append((mass, one.h(x, others), one.model(x, others), own))
+        found.append((mass, entry.h(x, others), entry.model(x, others), own))
     return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
-def truth(one, metric):
-    mass, h, f, own = grid(one)
+def truth(entry, metric):
+    mass, h, f, own = grid(entry)
     psi = reference.psi_of_x(metric, f, h, reference.rates_of(metric, h, f, mass))
     # The rest has mean 0 but for the grid.
     own = own - mass @ own
@@ -124,51 +124,51 @@ class PartialledOut:
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
         made = [Rows(self.law, self.rest, self.square, decision) for decision in (False, True)]
         seen = {
-            (metric, one.decision): {
-                "metric": metric, "decision": one.decision, "truth": truth(one, metric),
+            (metric, rows.decision): {
+                "metric": metric, "decision": rows.decision, "truth": truth(rows, metric),
                 "given": 0, "covered": 0, "few": 0, "determined": 0, "bare": 0,
             }
             for metric in FEW_METRICS
-            for one in made
+            for rows in made
         }  # fmt: skip
         grid.cache_clear()
         for number in range(self.audits):
             x, others, y = made[0].draw(rng, self.n)
-            for one in made:
-                self.audit(one, x, others, y, seen, number < CHECKED)
+            for rows in made:
+                self.audit(rows, x, others, y, seen, number < CHECKED)
         return {"cells": list(seen.values())}
 
-    def audit(self, one, x, others, y, seen, checked):
+    def audit(self, entry, x, others, y, seen, checked):
         X = np.column_stack([x, others])
-        f = one.model(x, others)
+        f = entry.model(x, others)
         # The others: a row of either label and both values of the binary features.
         X, y = np.vstack([X, [0.0, 0, 0, 0], [1.0, 1, 1, 1]]), np.r_[y, 0, 1].astype(np.int64)
         group = np.r_[np.zeros(self.n), 1, 1].astype(np.int64)
-        f = one.model(X[:, 0], X[:, 1:])
-        said = {"y_pred": f.astype(np.int64)} if one.decision else {"y_score": f}
+        f = entry.model(X[:, 0], X[:, 1:])
+        said = {"y_pred": f.astype(np.int64)} if entry.decision else {"y_score": f}
         given = {
             "X": X, "sensitive_features": group, "target": 0, "n_draws": 1, "rng": 1,
             "n_threads": 1, **said,
         }  # fmt: skip
         problem = fa.influence_audit(y, metric=NAMES["fpr"], **given).problem
-        alone = Alone(
+        alone = HeldFixedScores(
             kinds=problem.kinds, value=problem.target_group.value, features=(),
-            predict=lambda rows: one.model(rows[:, 0], rows[:, 1:]), n_folds=5, plug_in=False,
+            predict=lambda rows: entry.model(rows[:, 0], rows[:, 1:]), n_folds=5, plug_in=False,
             call=problem.call,
         )  # fmt: skip
         rows = alone.rows
         totals = rows.count @ rows.parts
         for metric in FEW_METRICS:
-            value = MeasureValue.of(measure_of(NAMES[metric]), totals, "target")
+            value = MeasureValue.from_totals(measure_of(NAMES[metric]), totals, "target")
             found = ceteris_paribus.partialled_out(rows, value, (0,), 0, None)
-            count = seen[metric, one.decision]
+            count = seen[metric, entry.decision]
             if value.n_events(totals) < reference.ENOUGH_EVENTS:
                 count["few"] += 1
             elif not found.refusal:
                 count["given"] += 1
                 count["covered"] += holds(found, count["truth"])
                 if checked and metric == "fdr":
-                    self.check(one, y, metric, given, found)
+                    self.check(entry, y, metric, given, found)
             else:
                 count["determined"] += 1
                 # As if no share were too small.
@@ -177,18 +177,18 @@ class PartialledOut:
                 count["bare"] += holds(bare, count["truth"])
 
     @staticmethod
-    def check(one, y, metric, given, found):
+    def check(entry, y, metric, given, found):
         """The public function says the same."""
 
         class Model:
             classes_ = (0, 1)
 
             def predict_proba(self, rows):
-                f = one.model(np.asarray(rows)[:, 0], np.asarray(rows)[:, 1:])
+                f = entry.model(np.asarray(rows)[:, 0], np.asarray(rows)[:, 1:])
                 return np.column_stack([1 - f, f])
 
             def predict(self, rows):
-                return one.model(np.asarray(rows)[:, 0], np.asarray(rows)[:, 1:]).astype(np.int64)
+                return entry.model(np.asarray(rows)[:, 0], np.asarray(rows)[:, 1:]).astype(np.int64)
 
         result = fa.influence_audit(y, metric=NAMES[metric], model=Model(), **given)
         (score,) = (

@@ -42,15 +42,15 @@ class Weighted(Scenario):
         made = [self.design(p, dependent) for p in PREVALENCES for dependent in (False, True)]
         tallies = {
             (law, place): Tally(
-                self.truth(one, "with" in law),
-                weights=law, prevalence=one.prevalence, dependent=one.dependent,
+                self.truth(value, "with" in law),
+                weights=law, prevalence=value.prevalence, dependent=value.dependent,
             )
             for law in WEIGHTS
-            for place, one in enumerate(made)
+            for place, value in enumerate(made)
         }  # fmt: skip
         for _ in range(self.audits):
             v, y, f = self.rows(rng)
-            X = [(rng.random(self.n) < one.feature_rate(v)).astype(float) for one in made]
+            X = [(rng.random(self.n) < value.feature_rate(v)).astype(float) for value in made]
             drawn = {
                 "none": np.ones(self.n),
                 "uniform": rng.uniform(0.5, 1.5, self.n),

@@ -67,8 +67,8 @@ class Cell:
 
 def cells(entries, part, of="features", **wanted):
     """The cells of a part in which these values are as given."""
-    found = [Cell(e, one) for e in entries if e["part"] == part for one in e[of]]
-    return [one for one in found if all(one[name] == value for name, value in wanted.items())]
+    found = [Cell(e, value) for e in entries if e["part"] == part for value in e[of]]
+    return [cell for cell in found if all(cell[name] == value for name, value in wanted.items())]
 
 
 def ratio(count, of):
@@ -76,7 +76,7 @@ def ratio(count, of):
 
 
 def pooled(some, count, of):
-    return ratio(sum(count(one) for one in some), sum(of(one) for one in some))
+    return ratio(sum(count(record) for record in some), sum(of(record) for record in some))
 
 
 def short(value):
@@ -99,7 +99,7 @@ def bold(share, low, high):
 
 
 def coverages(some, kind=None):
-    return [one.coverage() if kind is None else one.unguarded(kind) for one in some]
+    return [record.coverage() if kind is None else record.unguarded(kind) for record in some]
 
 
 def promised(limits=PROMISED):
@@ -122,10 +122,12 @@ def binary(entries):
     yield "|---" * 13 + "|"
     for base, n, p in places(entries):
         some = single_rates(entries, base, n, p)
-        passing = [one for one in some if one.passes]
-        given = [one.given for one in some if one.is_given]
-        bare = [one for one in some if one["unguarded"]]
-        said = [percent(mean(one.share(w) for one in some)) for w in ("enough", "few", "refused")]
+        passing = [record for record in some if record.passes]
+        given = [record.given for record in some if record.is_given]
+        bare = [record for record in some if record["unguarded"]]
+        said = [
+            percent(mean(record.share(w) for record in some)) for w in ("enough", "few", "refused")
+        ]
         yield (
             f"| {short(base)} | {n:,} | {short(p)} | {len(some)} | {len(passing)} | "
             f"{spread(coverages(passing), *PROMISED)} | {len(given)} | "
@@ -148,15 +150,15 @@ def places(entries):
 
 def single_rates(entries, base, n, p):
     some = cells(entries, "binary", base=base, n=n, prevalence=p)
-    return [one for one in some if one["metric"] in NAMES]
+    return [record for record in some if record["metric"] in NAMES]
 
 
 def binary_picture(entries):
     rows = []
     for base, n, p in places(entries):
         some = single_rates(entries, base, n, p)
-        dots = [("#c2410c", one.unguarded("normal")) for one in some if one["unguarded"]]
-        dots += [("#1a5c9a", one.coverage()) for one in some if one.passes]
+        dots = [("#c2410c", record.unguarded("normal")) for record in some if record["unguarded"]]
+        dots += [("#1a5c9a", record.coverage()) for record in some if record.passes]
         rows.append((f"P(Y=1) {short(base)}, n {n:,}, P(x=1) {short(p)}", dots))
     title = "Coverage of 95 % intervals: where the guard passes (blue), normal without one (orange)"
     return picture(rows, "influence", title, *PROMISED, (0.8, 1.0))
@@ -165,12 +167,13 @@ def binary_picture(entries):
 def levels_of_confidence(entries):
     yield "| level, % | designs | coverage, % | no guard, normal, n = 500, P(x=1) = .02, % |"
     yield "|---|---|---|---|"
-    some = [one for one in cells(entries, "binary") if one["metric"] in NAMES and one.passes]
-    bare = [one for one in cells(entries, "binary", n=500, prevalence=0.02) if one["unguarded"]]
+    some = [cell for cell in cells(entries, "binary") if cell["metric"] in NAMES and cell.passes]
+    bare = [cell for cell in cells(entries, "binary", n=500, prevalence=0.02) if cell["unguarded"]]
     for level in LEVELS:
         yield (
-            f"| {100 * level:g} | {len(some)} | {fine([one.coverage(level) for one in some])} | "
-            f"{fine([one.unguarded('normal', level) for one in bare])} |"
+            f"| {100 * level:g} | {len(some)} | "
+            f"{fine([record.coverage(level) for record in some])} | "
+            f"{fine([value.unguarded('normal', level) for value in bare])} |"
         )
 
 
@@ -186,7 +189,7 @@ def combinations(entries):
     for metric in COMBINATIONS:
         for n in marginal.SIZES:
             some = cells(entries, "binary", metric=metric, n=n)
-            passing = [one for one in some if one.passes]
+            passing = [record for record in some if record.passes]
             if some:
                 yield (
                     f"| {metric} | {n:,} | {len(some)} | {len(passing)} | "
@@ -241,7 +244,7 @@ def categorical(entries):
         both = [*without, *dependent]
         yield (
             f"| {place[0]} | {short(-place[1])} | {place[2]:,} | {len(some)} | "
-            f"{percent(sum(one['tested'] for one in both) / sum(2 * e['audits'] for e in some))} | "
+            f"{percent(sum(e['tested'] for e in both) / sum(2 * e['audits'] for e in some))} | "
             f"{percent(rate(both, 'merged', 'tested'))} | "
             f"{spread(shares(without, 'rejected', 'tested'), 0, MOST_FALSE)} | "
             f"{spread(shares(without, 'covered', 'tested'), *PROMISED)} | "
@@ -252,11 +255,11 @@ def categorical(entries):
 
 def shares(some, count, of):
     """By design, where there are enough samples to say so."""
-    return [ratio(one[count], one[of]) for one in some if one[of] >= FEWEST]
+    return [ratio(record[count], record[of]) for record in some if record[of] >= FEWEST]
 
 
 def rate(some, count, of):
-    return ratio(sum(one[count] for one in some), sum(one[of] for one in some))
+    return ratio(sum(record[count] for record in some), sum(record[of] for record in some))
 
 
 def continuous(entries):
@@ -269,13 +272,18 @@ def continuous(entries):
     yield "|---|---|---|---|---|---|---|"
     some = cells(entries, "slopes")
     some.sort(
-        key=lambda one: (one["law"] == "lognormal", one["correlation"], -one["base"], one["n"])
+        key=lambda entry: (
+            entry["law"] == "lognormal",
+            entry["correlation"],
+            -entry["base"],
+            entry["n"],
+        )
     )
     keys = ("law", "correlation", "base", "n")
-    for place in dict.fromkeys(tuple(one[key] for key in keys) for one in some):
-        here = [one for one in some if tuple(one[key] for key in keys) == place]
+    for place in dict.fromkeys(tuple(record[key] for key in keys) for record in some):
+        here = [record for record in some if tuple(record[key] for key in keys) == place]
         law, share, base, n = place
-        passing = [one for one in here if one.passes]
+        passing = [value for value in here if value.passes]
         yield (
             f"| {law} | {short(share)} | {short(base)} | {n:,} | {len(here)} | "
             f"{len(passing)} | {spread(coverages(passing), *PROMISED)} |"
@@ -301,9 +309,11 @@ def weights(entries):
         for n in marginal.SIZES:
             for p in PREVALENCES:
                 some = cells(entries, "weights", weights=law, n=n, prevalence=p)
-                passing = [one for one in some if one.passes]
-                given = [one.given for one in some if one.is_given]
-                rows = [one for one in some if one["unguarded"] >= PASSES * one["audits"]]
+                passing = [record for record in some if record.passes]
+                given = [record.given for record in some if record.is_given]
+                rows = [
+                    record for record in some if record["unguarded"] >= PASSES * record["audits"]
+                ]
                 if some:
                     yield (
                         f"| {law} | {n:,} | {short(p)} | "
@@ -335,7 +345,7 @@ def clusters(entries):
                     for of in ("features", "by_person")
                 ]
                 if both[0]:
-                    passing = [[one for one in some if one.passes] for some in both]
+                    passing = [[record for record in some if record.passes] for some in both]
                     shown = [
                         f"{len(some)} | {spread(coverages(some), *PROMISED)}" for some in passing
                     ]

@@ -47,7 +47,7 @@ class Scenario:
 
 
 def scenarios():
-    return [Scenario(*one) for one in ((s, f, r) for r in RATES for s in SIZES for f in FACTORS)]
+    return [Scenario(*row) for row in ((s, f, r) for r in RATES for s in SIZES for f in FACTORS)]
 
 
 def measure(scenario):
@@ -94,14 +94,14 @@ def page(done):
     columns = ["groups", "margins", "positive", "rows", "by the law, %", "answered, %"]
     yield " | ".join(["|", *columns, "of these rejected, % |"]).replace("| |", "|", 1)
     yield "|---|---|---|---|---|---|---|"
-    for one in scenarios():
-        entry = done[one.key]
+    for scenario in scenarios():
+        entry = done[scenario.key]
         n = entry["n_answered"]
         yield " | ".join(
             [
-                f"| {one.sizes[0]:,} + {one.sizes[1]:,}",
-                f"x {one.factors[0]}, x {one.factors[1]}",
-                f"{100 * one.rate:g} %",
+                f"| {scenario.sizes[0]:,} + {scenario.sizes[1]:,}",
+                f"x {scenario.factors[0]}, x {scenario.factors[1]}",
+                f"{100 * scenario.rate:g} %",
                 f"{entry['rows']:.3g}",
                 shares(entry["by_law"], AUDITS),
                 f"{100 * n / AUDITS:.0f}",

@@ -75,7 +75,7 @@ def counted(audits, levels):
             else:
                 answers = answer if isinstance(answer, list) else [answer]
             found = counts.setdefault(rule, [0] * len(answers))
-            counts[rule] = [n + bool(one) for n, one in zip(found, answers, strict=True)]
+            counts[rule] = [n + bool(value) for n, value in zip(found, answers, strict=True)]
     return counts
 
 

@@ -39,7 +39,7 @@ def measure(seeds):
     errors = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(seeds.first, seeds.first + seeds.n):
-            errors += [f"{seed}: {one}" for one in errors_of_seed(seed, Path(folder))]
+            errors += [f"{seed}: {error}" for error in errors_of_seed(seed, Path(folder))]
     return {"key": seeds.key, "audits": seeds.n, "errors": errors}
 
 
@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     run(RESULTS, scenarios(), measure, told, parser.parse_args().processes)
     found = load(RESULTS)
-    errors = [text for one in scenarios() for text in found[one.key]["errors"]]
+    errors = [text for scenario in scenarios() for text in found[scenario.key]["errors"]]
     print(f"{AUDITS:,} audits, {len(errors):,} false sentences")
     for text in errors[:20]:
         print(f"- {text}")

@@ -60,9 +60,9 @@ def benchmarks():
     yield work, "fairlearn MetricFrame, 100 bootstrap samples (1, scaled)", frames, mine, 1_000
 
     def one_by_one():
-        for one in asked["policy"].criteria:
-            given = {"y_pred": decision} if one.metric in OF_DECISIONS else {"y_score": score}
-            given |= {"metric": one.metric, "margin": one.tolerance, "rng": 1}
+        for criterion in asked["policy"].criteria:
+            given = {"y_pred": decision} if criterion.metric in OF_DECISIONS else {"y_score": score}
+            given |= {"metric": criterion.metric, "margin": criterion.tolerance, "rng": 1}
             for column in by.values():
                 fa.equivalence_test(label, sensitive_features=column, **given)
 

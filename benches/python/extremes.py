@@ -125,7 +125,7 @@ def difference_by_scipy(first, second, careful):
     The least misfit: by a grid around both levels, as the test needs it (a plain search rejects
     half of all equal pairs where a tail is that of a logistic model), or by a plain search.
     """
-    intervals = [[at + x for x in one.limits()] for one, at in (first, second)]
+    intervals = [[at + x for x in value.limits()] for value, at in (first, second)]
 
     def misfit(group, level):
         fit, threshold = group
@@ -134,7 +134,7 @@ def difference_by_scipy(first, second, careful):
         return min(fit.z(-math.log1p(-level) - threshold), 1e3) ** 2
 
     on_values = [[-math.expm1(-x) for x in interval] for interval in intervals]
-    levels = [-math.expm1(-at - one.level) for one, at in (first, second)]
+    levels = [-math.expm1(-at - value.level) for value, at in (first, second)]
 
     def least(delta):
         ours, theirs = levels[0] - delta, levels[1]
@@ -230,7 +230,9 @@ def audit():
 
     k = _native.default_exceedances(ROWS)
     cuts = _native.Cuts.of_level(k, float(ROWS), m)
-    found = {(one.first, one.second): one for one in ours()[0].comparisons}
+    found = {
+        (comparison.first, comparison.second): comparison for comparison in ours()[0].comparisons
+    }
     mine = seconds(ours, 3)
 
     def tail(name):
@@ -253,7 +255,7 @@ def audit():
         answers = []
         taken = timed(
             lambda tails=tails, pairs=pairs, careful=careful, answers=answers: answers.extend(
-                difference_by_scipy(tails[one], tails[other], careful) for one, other in pairs
+                difference_by_scipy(tails[value], tails[other], careful) for value, other in pairs
             )
         )
         for pair, (statistic, low, high) in zip(pairs, answers, strict=True):

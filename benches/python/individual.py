@@ -35,7 +35,7 @@ def by_torch(X, y, coef, basis, n_steps):
     """Batched autograd in double precision, as a careful user writes it."""
     import torch
 
-    start, w, label = (torch.tensor(one, dtype=torch.float64) for one in (X, coef, y))
+    start, w, label = (torch.tensor(value, dtype=torch.float64) for value in (X, coef, y))
     D = torch.eye(P, dtype=torch.float64) - torch.tensor(basis @ basis.T)
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits
     x = start.clone()

@@ -15,12 +15,12 @@ from scipy import optimize, sparse, stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
-from fairaudit_rs.influence.cell_map import Cells
+from fairaudit_rs.influence.cell_map import FeatureCells
 from fairaudit_rs.influence.coding import Coding
-from fairaudit_rs.influence.cost import Cost
+from fairaudit_rs.influence.cost import ChangeCost
 from fairaudit_rs.influence.descent import rates_of
 from fairaudit_rs.influence.rates import measure_of
-from fairaudit_rs.influence.transport import transport as transport_repair
+from fairaudit_rs.influence.transport import fit_transport as transport_repair
 from report import machine, run, seconds, time_table, timed
 
 N, FEATURES, DRAWS, STEPS = 1_000_000, 50, 2_000, 20
@@ -70,7 +70,7 @@ def marginal():
         )
 
     theta, error, *_ = by_numpy(X[inside], y[inside].astype(float), score[inside], DRAWS)
-    found = {one.feature: one for one in ours().proxy_scores}
+    found = {value.feature: value for value in ours().proxy_scores}
     for j in range(FEATURES):
         one = found[f"x{j + 1}"]
         assert abs(one.estimate - theta[j]) < 1e-9
@@ -108,7 +108,9 @@ def false_positives(label, score, weight):
 
 def descent_by_numpy(chance, label, score, part, others, other_part, step=0.1):
     """As a careful user writes it: rows of the parts that are needed, whole columns at a time."""
-    rates = [false_positives(*(one[other_part == k] for one in others), 1.0) for k in (0, 1)]
+    rates = [
+        false_positives(*(finding[other_part == k] for finding in others), 1.0) for k in (0, 1)
+    ]
     fit, stop = part == 0, part == 1
     h, f = chance[fit], score[fit]
     h_stop, f_stop, y_stop = chance[stop], score[stop], label[stop]
@@ -209,9 +211,9 @@ def transport():
         return
     features, count, wanted, names = adult_women()
     wanted *= count.sum() / wanted.sum()
-    cells = Cells(features=features, count=count, score=np.zeros(len(count)))
-    coding = Coding.of({name: features[:, k] for k, name in enumerate(names)}, {})
-    cost = Cost.of(None, (), coding, features, count)
+    cells = FeatureCells(features=features, count=count, score=np.zeros(len(count)))
+    coding = Coding.from_columns({name: features[:, k] for k, name in enumerate(names)}, {})
+    cost = ChangeCost.from_arguments(None, (), coding, features, count)
     matrix = cost.matrix(features, features)
     value = transport_repair(cells, cost, wanted).certificate["primal"] * count.sum()
     found = []

@@ -122,7 +122,7 @@ def main():
         run()
         whole = time.process_time() - begun
         moments = [whole * (i + 0.5) / given.looks for i in range(given.looks)]
-        heard = [found for one in moments if (found := heard_after(run, one)) is not None]
+        heard = [found for moment in moments if (found := heard_after(run, moment)) is not None]
         print(f"| {name} | {whole:.1f} | {max(heard, default=0):.2f} |", flush=True)
 
 

@@ -90,9 +90,10 @@ def sample(count, seed):
     everything = json.loads(listed)
     # Each has its own luck, so that the sample stays what it is when other lines change.
     luck = {
-        id(one): random.Random(f"{seed}:{name(one)}:{lines(one)}").random() for one in everything
+        id(value): random.Random(f"{seed}:{name(value)}:{lines(value)}").random()
+        for value in everything
     }
-    return sorted(everything, key=lambda one: luck[id(one)])[:count], len(everything)
+    return sorted(everything, key=lambda entry: luck[id(entry)])[:count], len(everything)
 
 
 def read_record():
@@ -103,7 +104,7 @@ def read_record():
 
 
 def write_record(record):
-    text = "".join(json.dumps(record[one]) + "\n" for one in sorted(record))
+    text = "".join(json.dumps(record[value]) + "\n" for value in sorted(record))
     draft = RECORD.with_suffix(".draft")
     draft.write_text(text, encoding="utf-8")
     draft.replace(RECORD)
@@ -266,12 +267,12 @@ def attempts(mutants, wanted, half):
 
 def report(tried, drawn, population, seed):
     """The figure, and those that live."""
-    lives = [one for one in tried if one["outcome"] == LIVES]
-    same = [one for one in lives if one["name"] in EQUIVALENT]
-    caught = [one["by"] for one in tried if one["outcome"] == CAUGHT]
-    left_out = sum(one["outcome"] == LEFT_OUT for one in tried)
-    by_rust = sum(one.startswith("cargo test") for one in caught)
-    by_golden = sum(one.startswith("pytest: tests/test_golden.py") for one in caught)
+    lives = [value for value in tried if value["outcome"] == LIVES]
+    same = [live for live in lives if live["name"] in EQUIVALENT]
+    caught = [value["by"] for value in tried if value["outcome"] == CAUGHT]
+    left_out = sum(value["outcome"] == LEFT_OUT for value in tried)
+    by_rust = sum(value.startswith("cargo test") for value in caught)
+    by_golden = sum(value.startswith("pytest: tests/test_golden.py") for value in caught)
     of = len(caught) + len(lives) - len(same)
     share = 100 * len(caught) / max(of, 1)
     unviable = len(tried) - len(caught) - len(lives) - left_out
@@ -284,8 +285,8 @@ def report(tried, drawn, population, seed):
         "by the frozen outputs."
     )
     yield ""
-    for one in lives:
-        yield f"- `{one['name']}`: {EQUIVALENT.get(one['name'], 'lives')}"
+    for live in lives:
+        yield f"- `{live['name']}`: {EQUIVALENT.get(live['name'], 'lives')}"
 
 
 def main():
@@ -299,22 +300,24 @@ def main():
     drawn, population = sample(given.sample, given.seed)
     mutants = dict(enumerate(drawn, 1))
     record = read_record()
-    known = {number: record.get(key(one), {}).get("outcome") for number, one in mutants.items()}
+    known = {
+        number: record.get(key(mutant), {}).get("outcome") for number, mutant in mutants.items()
+    }
     half = {number for number, of in known.items() if of == HALF}
     wanted = half | {number for number, of in known.items() if of is None}
     if given.again:
         wanted |= {number for number, of in known.items() if of == LIVES}
     # What is known not to compile would only be taken out of the build again.
     apart = {number for number, of in known.items() if of in (UNVIABLE, LEFT_OUT)}
-    together = {number: one for number, one in mutants.items() if number not in apart}
+    together = {number: mutant for number, mutant in mutants.items() if number not in apart}
     untried = [] if given.known or not wanted else attempts(together, wanted, half)
     for number, found in untried:
         named, hashed = key(mutants[number])
         record[named, hashed] = {"name": named, "lines": hashed, **found}
         write_record(record)
         print(f"{number}/{given.sample} {found['outcome']}: {named} {found['by']}", flush=True)
-    found = [record[key(one)] for one in drawn if key(one) in record]
-    tried = [one for one in found if one["outcome"] != HALF]
+    found = [record[key(value)] for value in drawn if key(value) in record]
+    tried = [value for value in found if value["outcome"] != HALF]
     told = list(report(tried, len(drawn), population, given.seed))
     print("\n".join(told))
     if given.write:

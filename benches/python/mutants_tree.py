@@ -93,11 +93,11 @@ def copy(replaced):
     """Bring the files to the copy, some replaced, and leave what did not change as it was."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     files = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for one in filter(None, files.split("\0")):
-        source, target = ROOT / one, TREE / one
+    for part in filter(None, files.split("\0")):
+        source, target = ROOT / part, TREE / part
         if not source.is_file():
             continue
-        content = replaced[one].encode() if one in replaced else source.read_bytes()
+        content = replaced[part].encode() if part in replaced else source.read_bytes()
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != content:
             target.write_bytes(content)
@@ -114,17 +114,17 @@ def cargo(*arguments):
         command, cwd=TREE, env={**os.environ, **BUILDING}, capture_output=True, text=True
     )
     said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    told = (one["message"] for one in said if one["reason"] == "compiler-message")
-    errors = [one for one in told if one["level"] == "error"]
+    told = (value["message"] for value in said if value["reason"] == "compiler-message")
+    errors = [value for value in told if value["level"] == "error"]
     if done.returncode != 0 and not errors:
         raise SystemExit(done.stderr)
-    return errors, [one for one in said if one.get("executable")]
+    return errors, [value for value in said if value.get("executable")]
 
 
 def build_tests():
     """The errors of the compiler, and the tests of the core, by the names of their files."""
     errors, made = cargo("test", "--package", "fairaudit-core", "--lib", "--tests", "--no-run")
-    return errors, {Path(one["target"]["src_path"]).stem: one["executable"] for one in made}
+    return errors, {Path(value["target"]["src_path"]).stem: value["executable"] for value in made}
 
 
 def build_module():
@@ -142,8 +142,8 @@ def build_together(mutants):
     inside = dict(mutants)
     while True:
         replaced, lines = {}, {}
-        for name in {one["file"] for one in inside.values()}:
-            of_file = {key: one for key, one in inside.items() if one["file"] == name}
+        for name in {value["file"] for value in inside.values()}:
+            of_file = {key: value for key, value in inside.items() if value["file"] == name}
             replaced[name], lines[name] = with_switches(source(name), of_file)
         replaced[f"{CORE}lib.rs"] = replaced.get(f"{CORE}lib.rs", source(f"{CORE}lib.rs")) + SWITCH
         copy(replaced)
@@ -159,7 +159,7 @@ def build_together(mutants):
         }
         if not wrong:
             raise SystemExit("\n".join(error["rendered"] for error in errors))
-        inside = {key: one for key, one in inside.items() if key not in wrong}
+        inside = {key: value for key, value in inside.items() if key not in wrong}
 
 
 def error_alone(mutant):

@@ -194,8 +194,8 @@ def row_benchmarks():
             y_score=score, sensitive_features=attribute, metric="spearman", n_resamples=100, rng=1
         )
     )
-    ranks = [np.argsort(np.argsort(one)) / len(one) - 0.5 for one in (score, attribute)]
-    orders = [np.argsort(one) for one in ranks]
+    ranks = [np.argsort(np.argsort(value)) / len(value) - 0.5 for value in (score, attribute)]
+    orders = [np.argsort(rank) for rank in ranks]
 
     def correlate_ranks():
         moved = rng.permutation(len(score))

@@ -36,7 +36,7 @@ def tables_of(k, designs):
         found = _native.simulate_level_cuts(k, designs, draws, call)
         found.append(_native.simulate_shape_cuts(k, draws, call))
         STORE.mkdir(parents=True, exist_ok=True)
-        np.save(store, np.rint(1000 * np.array([one.values for one in found])).astype(int))
+        np.save(store, np.rint(1000 * np.array([cuts.values for cuts in found])).astype(int))
         print(f"{k} exceedances", flush=True)
     return np.load(store)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .auditing.policy import Policy
     from .auditing.result import Audit
     from .data.cells import Cells
-    from .data.combined import combine_columns
+    from .data.combined_columns import combine_columns
     from .data.tabulate import tabulate
     from .extremes.augment import TopUps
     from .extremes.copula import GaussianCopula
@@ -176,7 +176,7 @@ _HOMES = {
     "Policy": "auditing.policy",
     "Criterion": "auditing.criterion",
     "tabulate": "data.tabulate",
-    "combine_columns": "data.combined",
+    "combine_columns": "data.combined_columns",
     "Cells": "data.cells",
     "adjust_pvalues": "inference.multiplicity",
     "LinearModel": "models.linear",

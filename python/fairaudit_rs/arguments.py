@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError
 from .literals import Alternative, Compatibility, Missing, MixedClusters, Undefined
-from .progress import Printer
+from .progress import ProgressPrinter
 
 ProgressCallback = Callable[[int, int], object]
 #: Gets the name and the value of an argument; returns the checked value.
@@ -241,7 +241,7 @@ def _progress(name: str, value: object) -> ProgressCallback | None:
     if value is None or value is False:
         return None
     if value is True:
-        return Printer()
+        return ProgressPrinter()
     if not callable(value):
         raise ArgumentTypeError(
             f"{name} is {value!r}; accepted: None, True, or a callable of (done, total)",
@@ -302,7 +302,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-class Checked:
+class CheckedArguments:
     """Checked arguments by name; those that were not handed to `check` are not there."""
 
     alternative: Alternative
@@ -343,12 +343,12 @@ class Checked:
     progress: ProgressCallback | None
 
 
-def check(**given: object) -> Checked:
+def check(**given: object) -> CheckedArguments:
     """Return arguments of these names as their rules make them.
 
     ``rng`` and ``random_state`` become one ``seed``, drawn when all others are right.
     """
-    checked = Checked()
+    checked = CheckedArguments()
     values = checked.__dict__
     for name, value in given.items():
         if name != "rng" and name != "random_state":

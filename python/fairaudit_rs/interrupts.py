@@ -12,7 +12,7 @@ Answer = TypeVar("Answer")
 _TICK = 0.05
 
 
-def interruptible(compute: Callable[[], Answer]) -> Answer:
+def run_interruptibly(compute: Callable[[], Answer]) -> Answer:
     """Return what a long call answers; Ctrl-C is heard meanwhile, and leaves it to itself.
 
     The call runs in a thread of its own. It must release the GIL, as linear algebra does, and

@@ -31,7 +31,9 @@ class Solution:
     duals: Array
 
 
-def solve(cost: Array, matrix: Array, low: Array, high: Array, upper: Array) -> Solution | None:
+def solve_program(
+    cost: Array, matrix: Array, low: Array, high: Array, upper: Array
+) -> Solution | None:
     """Minimise ``cost @ x`` with ``low <= matrix @ x <= high`` and ``0 <= x <= upper``.
 
     Returns None when nothing satisfies the rows. Rows are scaled to 1, presolve is off: unscaled

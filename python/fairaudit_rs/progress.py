@@ -64,12 +64,13 @@ class Progress:
             return
         self._told = True
         warnings.warn(
-            f"This call takes about {duration(elapsed / share)} for {self.total:,} replicates. "
+            f"This call takes about {format_duration(elapsed / share)} for "
+            f"{self.total:,} replicates. "
             f"{self.advice}.",
             stacklevel=_outside(),
         )
         if self.callback is None and sys.stderr.isatty():
-            self.callback = Printer()
+            self.callback = ProgressPrinter()
 
     def _share_of(self, done: int) -> float:
         """Return the share of the whole time that these replicates take."""
@@ -85,7 +86,7 @@ class Progress:
         return spent / sum(shares)
 
 
-class Printer:
+class ProgressPrinter:
     """Prints how far a call is: on a terminal in one line, elsewhere a line every few seconds."""
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class Printer:
         text = f"{done:>13,} / {total:,}"
         elapsed = now - self._begun
         if 0 < done < total and elapsed >= _MEASURED:
-            text += f"   about {duration(elapsed * (total - done) / done)} left"
+            text += f"   about {format_duration(elapsed * (total - done) / done)} left"
         if sys.stderr.isatty():
             # Longer texts that were there before are written over.
             sys.stderr.write(f"\r{text:<60}" + ("\n" if done >= total else ""))
@@ -111,7 +112,7 @@ class Printer:
         sys.stderr.flush()
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time in words: seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(5 * round(seconds / 5), 5)} seconds"

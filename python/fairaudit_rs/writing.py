@@ -30,7 +30,7 @@ def check_target(name: str, path: str | Path) -> None:
 
     ``name`` is what messages call the path.
     """
-    with _named(name, path):
+    with _naming_errors(name, path):
         _target(name, path)
 
 
@@ -39,7 +39,7 @@ def write_file(name: str, path: str | Path, write: Callable[[BinaryIO], object])
     # Rendered first: an error in it touches no file, and a reader of a pipe gets all of it.
     content = io.BytesIO()
     write(content)
-    with _named(name, path):
+    with _naming_errors(name, path):
         target = _target(name, path)
         if target.in_place:
             # Standard output may be a regular file that has been written to: that stays.
@@ -126,7 +126,7 @@ def _follow(name: str, given: Path) -> tuple[Path, bool]:
     )
 
 
-class _named:  # noqa: N801 (a context manager that reads like a phrase)
+class _naming_errors:  # noqa: N801 (a context manager that reads like a phrase)
     """Turns errors of the system into ours, with the name and the path."""
 
     def __init__(self, name: str, path: object) -> None:

@@ -37,7 +37,9 @@ def audited(policy, attributes=("race", "age")):
 
 
 def own(*criteria, **options):
-    return fa.Policy(name="own", criteria=[fa.Criterion(**one) for one in criteria], **options)
+    return fa.Policy(
+        name="own", criteria=[fa.Criterion(**criterion) for criterion in criteria], **options
+    )
 
 
 def rate(**options):
@@ -80,7 +82,7 @@ class TestPython:
         policy = own(rate(attributes=["sex"]), rate(attributes=["age"]), bands={"Age": (40,)})
         found = audited(policy, ("sex", "age"))
         assert (found.verdict, found.exit_code(strict=True)) == ("fail", 1)
-        assert [one.attribute for one in found.questions] == ["sex", "age"]
+        assert [question.attribute for question in found.questions] == ["sex", "age"]
 
     def test_the_default_bands_need_no_age(self):
         assert audited(own(rate()), ("race",)).questions[0].pairs
@@ -135,7 +137,7 @@ class TestBands:
             sensitive_features="age",
             policy=own(rate(), bands={"age": (40,)}),
         )
-        assert {one.group for one in found.questions[0].groups} == {"up to 40", "above 40"}
+        assert {group.group for group in found.questions[0].groups} == {"up to 40", "above 40"}
 
     def test_the_default_ones_in_capitals(self):
         """As `fairaudit init` writes them: people above 45 alone are no error."""
@@ -157,7 +159,7 @@ class TestBands:
     def test_the_default_ones_leave_codes_alone(self):
         data = loans().with_columns(age=pl.col("age") % 2)
         found = fa.audit(data=data, y_pred="approved", sensitive_features="age", policy=own(rate()))
-        assert {one.group for one in found.questions[0].groups} == {0, 1}
+        assert {group.group for group in found.questions[0].groups} == {0, 1}
 
 
 class TestFiles:
@@ -199,10 +201,10 @@ class TestCommand:
             '[policy]\nname = "own"\n[[policy.criterion]]\nmetric = "selection_rate"\n'
             f"tolerance = 0.1\n{criterion}\n"
         )
-        named = [word for one in attributes for word in ("-s", one)]
+        named = [word for attribute in attributes for word in ("-s", attribute)]
         options = ["--policy", policy, "--y-pred", "approved", "--seed", "1", "--strict"]
         call = ["audit", data, *options, *named]
-        return CliRunner().invoke(main, [str(one) for one in call])
+        return CliRunner().invoke(main, [str(value) for value in call])
 
     def test_a_typing_error(self, tmp_path):
         found = self.run(tmp_path, 'attributes = ["rase"]', "race", "sex")

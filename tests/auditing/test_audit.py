@@ -13,7 +13,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs.auditing.seeds import seed_of
 from fairaudit_rs.errors import AuditFailedError
-from fairaudit_rs.permutation.floors import ROWS
+from fairaudit_rs.permutation.minimum_counts import ROWS
 
 
 def shares(counts, name="group"):
@@ -57,7 +57,9 @@ def audited(data, **options):
 
 
 def policy(*criteria, name="own", **options):
-    return fa.Policy(name=name, criteria=[fa.Criterion(**one) for one in criteria], **options)
+    return fa.Policy(
+        name=name, criteria=[fa.Criterion(**criterion) for criterion in criteria], **options
+    )
 
 
 def tpr(tolerance=0.1, **options):
@@ -196,7 +198,7 @@ class TestKnownValues:
         counts = {"a": (450, 900), "b": (450, 900), "Unknown": (0, 60)}
         audit = audited(shares(counts, "race"), policy="parity")
         assert audit.verdict == "pass"
-        assert {one.group for one in audit.questions[0].groups} == {"a", "b"}
+        assert {group.group for group in audit.questions[0].groups} == {"a", "b"}
         assert audit.questions[0].coverage == pytest.approx(1_800 / 1_860)
         assert "Excluded: 60 people without a known race." in audit.summary()
         many = shares({"a": (450, 900), "b": (450, 900), "?": (0, 150)})
@@ -258,7 +260,7 @@ class TestKnownValues:
             assert audit.verdict == word
             assert str(audit).startswith({"fail": "FAIL."}.get(word, "NO FAIL (the policy knows"))
             # JSON, findings and comparisons say what the text says: they said "not asked", "pass".
-            assert {one["verdict"] for one in audit.to_dict()["questions"]} == {word}
+            assert {question["verdict"] for question in audit.to_dict()["questions"]} == {word}
             assert audit.findings["verdict"][0] == word
             assert audit.to_frame("pairs")["verdict"].to_list() == [word]
             assert (audit.exit_code(), audit.exit_code(strict=True)) == ((0, 0), (1, 1))[
@@ -321,7 +323,7 @@ class TestKnownValues:
         rng = np.random.default_rng(1)
         age = rng.integers(18, 80, 3_000)
         audit = fa.audit(y_pred=rng.integers(0, 2, 3_000), sensitive_features={"age": age}, rng=1)
-        groups = {one.group: one.n_rows for one in audit.questions[0].groups}
+        groups = {group.group: group.n_rows for group in audit.questions[0].groups}
         assert groups == {
             "up to 25": np.sum(age <= 25),
             "above 25 up to 45": np.sum((age > 25) & (age <= 45)),
@@ -451,8 +453,8 @@ class TestProperties:
 
     def test_seeds_have_names(self):
         names = [("a", "b"), ("b", "a"), ("ab",), ("a", "b", ""), ()]
-        assert len({seed_of(1, *one) for one in names} | {seed_of(2, "a", "b")}) == 6
-        assert all(0 <= seed_of(1, *one) < 2**64 for one in names)
+        assert len({seed_of(1, *name) for name in names} | {seed_of(2, "a", "b")}) == 6
+        assert all(0 <= seed_of(1, *name) < 2**64 for name in names)
 
     def test_all_kinds_of_data_and_any_order_of_rows(self, tmp_path):
         data = people()
@@ -474,7 +476,8 @@ class TestProperties:
         counts = ["p_fail", "p_pass", "low", "high"]
         is_rate = ~pl.col("metric").is_in(["mean_residual"])
         mine, theirs = (
-            one.to_frame("pairs").filter(is_rate).select(counts) for one in (audited(data), other)
+            value.to_frame("pairs").filter(is_rate).select(counts)
+            for value in (audited(data), other)
         )
         assert mine.equals(theirs)
 
@@ -499,7 +502,9 @@ class TestProperties:
         data = people()
         del data["y_score"]
         rates = ["selection_rate", "tpr", "fpr", "ppv", "npv", "accuracy", "f1", "mcc"]
-        own = policy(*[{"metric": one, "tolerance": 0.1} for one in rates], lenses=["permutation"])
+        own = policy(
+            *[{"metric": rate, "tolerance": 0.1} for rate in rates], lenses=["permutation"]
+        )
         audited(data, policy=own, evidence="none")
         assert len(calls) == 1
 
@@ -516,7 +521,7 @@ class TestProperties:
 
         monkeypatch.setattr(ArraySource, "_encode", encode)
         of_rows = ["auc", "mean_residual", "mean_squared_error", "log_loss"]
-        given = [{"metric": one, "binding": False} for one in of_rows]
+        given = [{"metric": row, "binding": False} for row in of_rows]
         own = policy({"metric": "tpr", "tolerance": 0.1}, *given, lenses=["permutation"])
         audited(people(), policy=own, evidence="none")
         assert len(calls) == 1
@@ -527,19 +532,21 @@ class TestProperties:
         }  # fmt: skip
         audit = audited(people(400), evidence="permutation")
         assert "permutation: selection_rate by race" in audit.results
-        binding = [one for one in audit.questions if one.binding]
-        assert all(not math.isnan(one.evidence) for one in binding)
+        binding = [question for question in audit.questions if question.binding]
+        assert all(not math.isnan(value.evidence) for value in binding)
 
     def test_intersections_inform_unless_they_bind(self):
         own = {"metric": "tpr", "tolerance": 0.1}
         audit = audited(people(), policy=policy(own))
-        [crossed] = [one for one in audit.questions if one.attribute == "sex and race"]
+        [crossed] = [
+            question for question in audit.questions if question.attribute == "sex and race"
+        ]
         assert not crossed.binding
         assert audit.n_comparisons == 4
         bound = audited(people(), policy=policy(own, intersections="bind"))
         assert bound.n_comparisons == 4 + 15
         skipped = audited(people(), policy=policy(own, intersections="skip"))
-        assert {one.attribute for one in skipped.questions} == {"sex", "race"}
+        assert {question.attribute for question in skipped.questions} == {"sex", "race"}
 
     def test_holm_counts_all_pairs_of_all_binding_questions(self):
         own = policy({"metric": "tpr", "tolerance": 0.1}, {"metric": "fpr", "tolerance": 0.1})
@@ -600,7 +607,7 @@ def test_bugs_and_stops_are_no_reasons(monkeypatch):
         def project(*_, **__):
             raise error
 
-        monkeypatch.setattr("fairaudit_rs.auditing.lenses.project", project)
+        monkeypatch.setattr("fairaudit_rs.auditing.lenses.project_table", project)
         score = np.asarray(data["score"])
         return fa.audit(data["repaid"], (score >= 0.5).astype(int), y_score=score, **given)
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing import setting
-from fairaudit_rs.auditing.binding import Bound
+from fairaudit_rs.auditing import context
 from fairaudit_rs.auditing.findings import LensTest
+from fairaudit_rs.auditing.lens_tolerances import LensTolerance
 from fairaudit_rs.auditing.seeds import seed_of
 from fairaudit_rs.errors import ArgumentError, AuditFailedError
 
@@ -38,7 +38,7 @@ def held(lens, tolerance, **options):
 
 def audited(book, *criteria, **options):
     """Audit by sex with criteria, and only with the lenses that they name."""
-    names = [one["lens"] for one in criteria if "lens" in one]
+    names = [criterion["lens"] for criterion in criteria if "lens" in criterion]
     of_policy = {name: options.pop(name) for name in ("alpha", "adjustment") if name in options}
     given = {
         "sensitive_features": {"sex": book.sex},
@@ -52,8 +52,8 @@ def audited(book, *criteria, **options):
 
 def finding(audit, lens, attribute=None):
     [found] = [
-        one for one in audit.others
-        if one.lens == lens and attribute in (None, one.attribute)
+        value for value in audit.others
+        if value.lens == lens and attribute in (None, value.attribute)
     ]  # fmt: skip
     return found
 
@@ -101,8 +101,8 @@ class TestKnownDecisions:
         own = policy(held("extremes", 0.5), has_pass=False)
         audit = audited(book, held("extremes", 0.5), policy=own)
         assert audit.verdict == "no_fail"
-        [finding] = [one for one in audit.to_dict()["others"] if one["lens"] == "extremes"]
-        assert {finding["verdict"], *(one["verdict"] for one in finding["tests"])} == {"no_fail"}
+        [finding] = [value for value in audit.to_dict()["others"] if value["lens"] == "extremes"]
+        assert {finding["verdict"], *(test["verdict"] for test in finding["tests"])} == {"no_fail"}
         assert audit.summary().startswith("NO FAIL (the policy knows no pass)")
 
 
@@ -170,7 +170,7 @@ class TestReference:
         """
         metric = {"metric": "tpr", "tolerance": 0.1}
         audit = audited(book, metric, held("influence", 0.1))
-        [question] = [one for one in audit.questions if one.binding]
+        [question] = [value for value in audit.questions if value.binding]
         [test], [pair] = finding(audit, "influence").tests, question.pairs
         numbers = ("p_fail", "p_pass", "least", "most")
         of_pair = [getattr(pair.test, name) for name in numbers]
@@ -192,11 +192,11 @@ class TestReference:
 
     def test_growth_has_one_side_and_gaps_have_two(self, book):
         own = policy(held("extremes", 0.1), alpha=0.04)
-        bound = Bound(criterion=own.criteria[0], policy=own, n_tests=4)
+        bound = LensTolerance(criterion=own.criteria[0], policy=own, n_tests=4)
         assert bound.each == 0.01
         assert (bound.fail_level, bound.pass_level) == (0.99, 0.96)
         alone = policy(held("extremes", 0.1), adjustment="none")
-        unadjusted = Bound(criterion=alone.criteria[0], policy=alone, n_tests=4)
+        unadjusted = LensTolerance(criterion=alone.criteria[0], policy=alone, n_tests=4)
         assert (unadjusted.each, unadjusted.n_adjusted) == (0.05, 1)
 
 
@@ -216,12 +216,12 @@ class TestCounting:
         by_race = {"sensitive_features": {"race": book.race}}
         audit = audited(book, TPR, held("projection", 0.2), held("influence", 0.2), **by_race)
         assert audit.n_comparisons == 3 + 3 + 3
-        pairs = [(one.first, one.second) for one in finding(audit, "projection").tests]
-        assert {frozenset(one) for one in pairs} == {
-            frozenset(one) for one in (("a", "b"), ("a", "c"), ("b", "c"))
+        pairs = [(test.first, test.second) for test in finding(audit, "projection").tests]
+        assert {frozenset(pair) for pair in pairs} == {
+            frozenset(row) for row in (("a", "b"), ("a", "c"), ("b", "c"))
         }
         influence = finding(audit, "influence").tests
-        assert [{one.first, one.second} - {"all others"} for one in influence] == [
+        assert [{value.first, value.second} - {"all others"} for value in influence] == [
             {"a"}, {"b"}, {"c"}
         ]  # fmt: skip
         assert len(audit.to_frame("pairs").filter(pl.col("binding"))) == 9
@@ -237,7 +237,7 @@ class TestCounting:
             few = slice(0, 10_000 + n_small)
             return fa.audit(
                 y_pred=(score[few] > 0.2).astype(int),
-                **{name: one[few] for name, one in scores.items()},
+                **{name: score[few] for name, score in scores.items()},
                 sensitive_features={"race": group[few]},
                 policy=own,
                 lenses=["extremes"],
@@ -249,7 +249,9 @@ class TestCounting:
         assert audit.summary().startswith("PASS for the groups that could be measured, not for all")
         assert "people in tested groups: race 99.0 %" in audit.summary()
         assert (audit.exit_code(), audit.exit_code(strict=True)) == (0, 3)
-        assert any("nothing is said about some groups of race" in one for one in audit.remarks)
+        assert any(
+            "nothing is said about some groups of race" in remark for remark in audit.remarks
+        )
         # A group that has rows enough is counted, whether or not its tail can be measured.
         more = of(130)
         assert more.n_comparisons == 3
@@ -275,7 +277,9 @@ class TestCounting:
         assert audit.questions[0].verdict == "inconclusive"
         assert audit.n_comparisons == 3
         assert audit.verdict == "fail"
-        assert {one.verdict for one in audit.others if one.binding} == {"fail"}
+        assert {lens_finding.verdict for lens_finding in audit.others if lens_finding.binding} == {
+            "fail"
+        }
 
     def test_pairs_are_projected_though_a_tiny_group_has_no_rate(self, book):
         sex, y_true = book.sex.astype(object), book.y_true.copy()
@@ -471,7 +475,7 @@ class TestOutputs:
         assert "The projection never shows that they do not, so it cannot pass." in text
 
     def test_frames(self, audit):
-        rows = {one["lens"]: one for one in audit.rows() if one["binding"]}
+        rows = {value["lens"]: value for value in audit.rows() if value["binding"]}
         assert set(rows) == {"projection", "influence", "extremes", "individual"}
         for lens, row in rows.items():
             growth = lens == "individual"
@@ -488,7 +492,9 @@ class TestOutputs:
         page = audit.to_markdown()
         assert "| sex | extremes | fail | m " in page
         assert "## Other lenses" not in page
-        [line] = [one for one in str(audit).splitlines() if one.startswith("  sex        extremes")]
+        [line] = [
+            name for name in str(audit).splitlines() if name.startswith("  sex        extremes")
+        ]
         assert "> 0." in line
         assert "worst cases would gain" in audit._repr_html_()
 
@@ -531,7 +537,7 @@ def six_gaps_at_the_tolerance(n_audits, gap=0.04, n=1_500):
         )
         assert audit.n_comparisons == len(names)
         verdicts.append(audit.verdict)
-        unadjusted += min(one.tests[0].p_fail for one in audit.others) <= 0.05
+        unadjusted += min(lens_finding.tests[0].p_fail for lens_finding in audit.others) <= 0.05
     return verdicts, unadjusted
 
 
@@ -655,7 +661,7 @@ class TestCalibration:
         n_audits = 150
         assert projections_of_persons(20) == ["not_measurable"] * 20
         every = ("weights", "clusters", "strata")
-        monkeypatch.setitem(setting.DESIGNS, "projection", every)
+        monkeypatch.setitem(context.DESIGNS, "projection", every)
         # 20.8 % of equal groups failed while clusters were ignored.
         most = stats.binom.isf(1e-6, n_audits, 0.05)
         assert projections_of_persons(n_audits).count("fail") > most
@@ -664,13 +670,13 @@ class TestCalibration:
     def test_gaps_of_either_sign(self, error):
         """Normal limits: one-sided ones at alpha / m fail twice as often at small tolerances."""
         own, n, tolerance = policy(held("extremes", 0.1)), 20_000, 0.1
-        bound = Bound(criterion=own.criteria[0], policy=own, n_tests=1)
+        bound = LensTolerance(criterion=own.criteria[0], policy=own, n_tests=1)
         seen = np.abs(np.random.default_rng(3).normal(tolerance, error, n))
 
         def fails(level):
             half = error * stats.norm.isf((1 - level) / 2)
-            tests = [LensTest(least=max(one - half, 0), most=one + half) for one in seen]
-            return sum(bound.of_limits(test).verdict == "fail" for test in tests)
+            tests = [LensTest(least=max(value - half, 0), most=value + half) for value in seen]
+            return sum(bound.test_by_limits(test).verdict == "fail" for test in tests)
 
         most = stats.binom.isf(1e-6, n, 0.05)
         assert fails(bound.fail_level) <= most

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from fairaudit_rs.auditing.candidates import columns_of
-from fairaudit_rs.auditing.proposing import Proposal, proposed_text
+from fairaudit_rs.auditing.proposal import Proposal, proposed_text
 from fairaudit_rs.cli import main
 from fairaudit_rs.data.headers import has_names_below, has_no_names
 
 
 def proposal(**columns):
     frame = pl.DataFrame({"sex": ["f", "m"] * 50, **columns, "rest": np.arange(100)})
-    return Proposal.of(columns_of(frame.lazy()))
+    return Proposal.from_columns(columns_of(frame.lazy()))
 
 
 def two(first, second):
@@ -61,21 +61,21 @@ def test_names_and_values(name, values, is_decision, favourable):
 @pytest.mark.parametrize("name", ["region", "has_car", "passenger_kind"])
 def test_other_columns_are_candidates_and_not_taken(name):
     found = proposal(**{name: two("north", "south")})
-    assert [one.name for one in found.candidates] == [name]
+    assert [candidate.name for candidate in found.candidates] == [name]
     assert found.decided is None
     assert found.lacking() == "decisions or labels"
 
 
 def test_labels_beside_decisions():
     both = proposal(approved=two(0, 1), repaid=[0, 1] * 50)
-    assert [one.name for one in both.roles["y_true"]] == ["repaid"]
+    assert [value.name for value in both.roles["y_true"]] == ["repaid"]
     assert both.opposite is None
     turned = proposal(approved=two(0, 1), default=[0, 1] * 50)
     assert turned.roles["y_true"] == []
     assert turned.opposite is not None
     assert turned.opposite.name == "default"
     same = proposal(predicted_recid=two(0, 1), two_year_recid=[0, 1] * 50)
-    assert [one.name for one in same.roles["y_true"]] == ["two_year_recid"]
+    assert [value.name for value in same.roles["y_true"]] == ["two_year_recid"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_labels_beside_decisions():
 )
 def test_ages_are_cut_where_they_make_groups(ages, bands):
     frame = pl.DataFrame({"age": ages * 20, "y": [0, 1] * 60})
-    text = proposed_text("x.csv", ["x"], Proposal.of(columns_of(frame.lazy())), None)
+    text = proposed_text("x.csv", ["x"], Proposal.from_columns(columns_of(frame.lazy())), None)
     assert f"bands = {{ age = {bands} }}" in text
 
 
@@ -123,7 +123,7 @@ class TestTerminal:
 
         def ask(*answers):
             return CliRunner().invoke(
-                main, ["init", "people.csv"], input="".join(f"{one}\n" for one in answers)
+                main, ["init", "people.csv"], input="".join(f"{answer}\n" for answer in answers)
             )
 
         return ask

@@ -31,9 +31,9 @@ def audit():
 def panels(found):
     spec = found.plot().spec
     return [
-        (one.get("title", {}).get("text"), one["layer"][0]["encoding"]["x"]["title"],
-         one["data"]["values"])
-        for one in spec["vconcat"]
+        (value.get("title", {}).get("text"), value["layer"][0]["encoding"]["x"]["title"],
+         value["data"]["values"])
+        for value in spec["vconcat"]
     ]  # fmt: skip
 
 
@@ -77,7 +77,7 @@ class TestWhatIsDrawn:
         assert drawn["individual by sex"][0] == "growth of the loss, times"
         for lens in ("influence", "projection"):
             assert drawn[f"{lens} by sex"][0] == "gap, percentage points"
-        [test] = next(one for one in audit.others if one.lens == "influence").tests
+        [test] = next(finding for finding in audit.others if finding.lens == "influence").tests
         assert drawn["influence by sex"][1]["low"] == 100 * test.least
         projected = drawn["projection by sex"][1]
         assert (projected["low"], projected["high"]) == (None, None)

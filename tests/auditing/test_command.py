@@ -48,7 +48,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def audit(*arguments):
@@ -116,13 +116,13 @@ def check_refused(result, message, before, folder):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=lambda one: str(one)[-40:])
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=lambda entry: str(entry)[-40:])
 def test_bad_calls(arguments, message, here):
     before = {path.name: path.read_bytes() for path in here.iterdir()}
     check_refused(audit("loans.csv", *arguments), message, before, here)
 
 
-@pytest.mark.parametrize(("text", "message"), FILES, ids=lambda one: one[:30])
+@pytest.mark.parametrize(("text", "message"), FILES, ids=lambda entry: entry[:30])
 def test_bad_files(text, message, here):
     (here / "fairaudit.toml").write_text(text)
     before = {path.name: path.read_bytes() for path in here.iterdir()}
@@ -235,24 +235,28 @@ class TestSameNumbers:
         given = {**roles, "sensitive_features": ["sex", "age"], "rng": 1, **more}
         made = fa.audit(data=frame, **given)
         wanted = content(json.loads(json.dumps(made.to_dict())))
-        projected = any(one.lens == "projection" and not one.reason for one in made.others)
+        projected = any(
+            finding.lens == "projection" and not finding.reason for finding in made.others
+        )
         assert projected == ("strata" not in more)
         columns = {
-            name: frame[one].to_numpy() if isinstance(one, str) and one in frame.columns else one
-            for name, one in given.items()
+            name: frame[text].to_numpy()
+            if isinstance(text, str) and text in frame.columns
+            else text
+            for name, text in given.items()
         }
         columns["sensitive_features"] = {name: frame[name].to_numpy() for name in ("sex", "age")}
         if "strata" in more:
             columns["strata"] = {"place": frame["place"].to_numpy()}
         assert content(json.loads(json.dumps(fa.audit(**columns).to_dict()))) == wanted
         by = ("--y-score", "score", "-s", "sex", "-s", "age", *options, "--format", "json")
-        for i, one in enumerate(
+        for i, value in enumerate(
             [frame, frame.reverse(), frame.sample(fraction=1, shuffle=True, seed=30)]
         ):
             name = f"{i}.{'csv' if i else 'parquet'}"
-            one.write_csv(name) if i else one.write_parquet(name)
+            value.write_csv(name) if i else value.write_parquet(name)
             assert content(json.loads(audit(name, *ROLES, *by).stdout)) == wanted, name
-            in_python = fa.audit(data=one.to_pandas() if i == 2 else one, **given)
+            in_python = fa.audit(data=value.to_pandas() if i == 2 else value, **given)
             assert content(json.loads(json.dumps(in_python.to_dict()))) == wanted
 
     def test_formats_and_files_are_the_same(self, here):
@@ -438,7 +442,7 @@ class TestCompare:
         assert len(pairs) > 1_000
         assert f"and {len(pairs) - 5:,} more pairs" in result.stdout
         assert len(result.stdout.splitlines()) < 20
-        least = min(one["adjusted_pvalue"] for one in pairs)
+        least = min(pair["adjusted_pvalue"] for pair in pairs)
         assert f"{least:.3g}" in result.stdout
 
     @pytest.mark.parametrize(

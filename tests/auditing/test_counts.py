@@ -54,7 +54,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def seeded(command):
@@ -63,9 +63,9 @@ def seeded(command):
 
 def without_reasons(audit):
     """Drop why other lenses were not run: counts lack rows, and rows may lack scores."""
-    for one in audit["others"]:
-        assert one["lens"] == "projection" or "needs" in one["reason"]
-        del one["reason"]
+    for value in audit["others"]:
+        assert value["lens"] == "projection" or "needs" in value["reason"]
+        del value["reason"]
     return audit
 
 
@@ -95,8 +95,8 @@ def test_rules_on_counts(preset, here):
     kept = "rows are kept, where age > 30"
     assert (kept in found.stdout, kept in wanted.stdout) == (True, True)
     found, wanted = (
-        [line for line in without_source(one.stdout).splitlines() if kept not in line]
-        for one in (found, wanted)
+        [line for line in without_source(value.stdout).splitlines() if kept not in line]
+        for value in (found, wanted)
     )
     assert found == wanted
 
@@ -220,7 +220,7 @@ def test_the_round_trip_of_several_attributes(name, here):
     assert run("tabulate", "rows.csv", *given, "-o", name).exit_code == 0
     wanted = run("audit", "rows.csv", *given, "--seed", "1", "--format", "json")
     found = run("audit", name, "--seed", "1", "--format", "json")
-    contents = (content(json.loads(one.stdout)) for one in (found, wanted))
+    contents = (content(json.loads(value.stdout)) for value in (found, wanted))
     assert without_reasons(next(contents)) == without_reasons(next(contents))
     one = run("audit", name, "-s", "sex", "--seed", "1")
     check_same(one, run("audit", "rows.csv", *ROLES, "-s", "sex", "--seed", "1"))

@@ -19,7 +19,7 @@ def people(n=1_500, groups=("a", "b", "c"), seed=0):
 
 
 def audited(data, *criteria, **options):
-    policy = fa.Policy(name="own", criteria=[fa.Criterion(**one) for one in criteria])
+    policy = fa.Policy(name="own", criteria=[fa.Criterion(**criterion) for criterion in criteria])
     return fa.audit(**data, policy=policy, rng=1, evidence="none", **options)
 
 

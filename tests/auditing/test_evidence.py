@@ -28,25 +28,25 @@ def people(n=N, seed=0, small=0):
 
 
 def audited(data, *criteria, **options):
-    made = [fa.Criterion(attributes=["region"], **one) for one in criteria]
+    made = [fa.Criterion(attributes=["region"], **criterion) for criterion in criteria]
     policy = fa.Policy(name="own", criteria=made)
     return fa.audit(**data, policy=policy, evidence="permutation", rng=1, **options)
 
 
 def pairs_of(result):
-    return {frozenset((one.first, one.second)) for one in result.comparisons}
+    return {frozenset((value.first, value.second)) for value in result.comparisons}
 
 
 @pytest.fixture
 def tests(monkeypatch):
     """The groups of every permutation test that is run."""
-    seen, original = [], comparison.run
+    seen, original = [], comparison.run_test
 
     def watched(problem, how, series, chosen=None):
         seen.append((series, chosen))
         return original(problem, how, series, chosen)
 
-    monkeypatch.setattr(comparison, "run", watched)
+    monkeypatch.setattr(comparison, "run_test", watched)
     return seen
 
 
@@ -64,9 +64,9 @@ class TestPairs:
     def test_comparisons_with_a_reference_are_tested_alone(self, criterion, tests):
         data = people()
         audit = audited(data, {**criterion, "reference": "west"}, n_resamples=199)
-        [result] = [one for name, one in audit.results.items() if name.startswith("perm")]
+        [result] = [value for name, value in audit.results.items() if name.startswith("perm")]
         others = ("east", "north", "south")
-        assert pairs_of(result) == {frozenset((one, "west")) for one in others}
+        assert pairs_of(result) == {frozenset((finding, "west")) for finding in others}
         # Three pairs, and all groups together.
         assert len(tests) == 4
 
@@ -77,11 +77,12 @@ class TestPairs:
         many = audited(data, criterion, n_resamples=199)
         [name] = [name for name in few.results if name.startswith("permutation")]
         of_all = {
-            frozenset((one.first, one.second)): one.pvalue for one in many.results[name].comparisons
+            frozenset((value.first, value.second)): value.pvalue
+            for value in many.results[name].comparisons
         }
         assert len(of_all) == 6
-        for one in few.results[name].comparisons:
-            assert one.pvalue == of_all[frozenset((one.first, one.second))]
+        for value in few.results[name].comparisons:
+            assert value.pvalue == of_all[frozenset((value.first, value.second))]
         assert few.results[name].pvalue == many.results[name].pvalue
         [finding] = few.questions
         assert finding.evidence == few.results[name].pvalue
@@ -89,12 +90,14 @@ class TestPairs:
     def test_the_adjustment_is_over_the_pairs_that_are_tested(self):
         audit = audited(people(), {**RATE, "reference": "west"})
         comparisons = audit.results["permutation: selection_rate by region"].comparisons
-        assert max(one.adjusted_pvalue / one.pvalue for one in comparisons) <= 3
+        assert max(value.adjusted_pvalue / value.pvalue for value in comparisons) <= 3
 
     def test_the_highest_group_is_compared_with_all(self):
         audit = audited(people(), {**RATE, "reference": "highest"})
         result = audit.results["permutation: selection_rate by region"]
-        assert pairs_of(result) == {frozenset(("east", one)) for one in ("north", "south", "west")}
+        assert pairs_of(result) == {
+            frozenset(("east", name)) for name in ("north", "south", "west")
+        }
 
     def test_groups_that_are_not_tested_are_in_no_pair(self, tests):
         audit = audited(people(small=5), RATE)
@@ -108,7 +111,7 @@ class TestPairs:
         audit = audited(people(), ratio, other)
         result = audit.results["permutation: selection_rate by region"]
         assert len(result.comparisons) == 5
-        assert all(one.evidence == result.pvalue for one in audit.questions)
+        assert all(question.evidence == result.pvalue for question in audit.questions)
 
     def test_without_a_tolerance_all_groups_are_compared(self):
         shown = {"metric": "selection_rate", "binding": False}
@@ -127,7 +130,7 @@ class TestPosedOnce:
         def refuse(*given, **named):
             raise AssertionError("posed again")
 
-        monkeypatch.setattr(lenses, "pose", refuse)
+        monkeypatch.setattr(lenses, "pose_metric", refuse)
         if design:
             design = {"strata": np.arange(N) % 2}
         audit = audited(people(), {**criterion, "reference": "west"}, n_resamples=199, **design)
@@ -163,11 +166,11 @@ class TestLongTests:
         result = early.results[name]
         assert result.n_resamples < whole.results[name].n_resamples == 1_999
         assert (result.pvalue, result.pvalue_interval) == (again.pvalue, again.pvalue_interval)
-        assert [one.pvalue for one in result.comparisons] == [
-            one.pvalue for one in again.comparisons
+        assert [value.pvalue for value in result.comparisons] == [
+            value.pvalue for value in again.comparisons
         ]
         of_verdict = [
-            (audit.verdict, [one.test.p_fail for one in audit.questions[0].pairs])
+            (audit.verdict, [pair.test.p_fail for pair in audit.questions[0].pairs])
             for audit in (early, whole)
         ]
         assert of_verdict[0] == of_verdict[1]

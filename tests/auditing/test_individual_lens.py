@@ -156,11 +156,13 @@ class TestWarnings:
             rng=1,
             **doubled,
         )
-        warned = {name: one.warnings for name, one in audit.results.items() if one.warnings}
+        warned = {
+            name: result.warnings for name, result in audit.results.items() if result.warnings
+        }
         assert any(name.startswith("individual") for name in warned)
         assert any(name.startswith("extremes") for name in warned)
         page = audit.to_markdown().replace("\\", "")
-        rows = {one["lens"]: one["note"] or "" for one in audit.rows()}
+        rows = {row["lens"]: row["note"] or "" for row in audit.rows()}
         for name, warnings in warned.items():
             lens = name.partition(":")[0]
             for warning in warnings:
@@ -170,7 +172,7 @@ class TestWarnings:
                 assert f"{lens}, sex: {warning}" in str(audit)
                 assert warning in page
                 assert warning in rows[lens]
-        assert any("repeat another one in features and label" in one for one in audit.warnings)
+        assert any("repeat another one in features and label" in text for text in audit.warnings)
 
     def test_strata_are_refused(self, town):
         strata = np.arange(len(town.y)) % 2
@@ -210,7 +212,7 @@ class TestPolicyMetric:
             assert test.p_fail == result.pvalue
         both = {"features": ["hours"], "units": {"hours": 2.0, "income": 0.5}}
         metric = policy(held(fair_metric=both)).criteria[0].policy_metric
-        made = metric.of(Features(town.numbers.to_numpy(), ("income", "hours")))
+        made = metric.for_features(Features(town.numbers.to_numpy(), ("income", "hours")))
         assert made.D.tolist() == [[4.0, 0.0], [0.0, 0.0]]
         assert made.units.tolist() == [0.5, 2.0]
 
@@ -224,11 +226,14 @@ class TestPolicyMetric:
         assert again == own
         assert fa.Policy.from_dict(json.loads(json.dumps(own.to_dict()))) == own
         features = Features(town.numbers.to_numpy(), ("income", "hours"))
-        made = again.criteria[0].policy_metric.of(features)
+        made = again.criteria[0].policy_metric.for_features(features)
         assert pytest.approx(fitted.D) == made.D
         assert made.units.tolist() == fitted.units.tolist()
         turned = Features(town.numbers.to_numpy()[:, ::-1], ("hours", "income"))
-        assert pytest.approx(fitted.D[::-1, ::-1]) == again.criteria[0].policy_metric.of(turned).D
+        assert (
+            pytest.approx(fitted.D[::-1, ::-1])
+            == again.criteria[0].policy_metric.for_features(turned).D
+        )
         value = town.audit(held(fair_metric=fitted)).others[0].estimate
         expected = fa.individual_test(town.model, town.numbers, town.y, fair_metric=fitted)
         assert value == pytest.approx(expected.estimate, rel=1e-9)
@@ -380,7 +385,7 @@ class TestProfile:
     def test_an_audit_by_hand(self, town):
         """Two comparisons bind: a fail at alpha / 2, of which each estimate has its part."""
         audit = town.audit(held(2.0), {"metric": "tpr", "tolerance": 0.4}, lenses="auto")
-        found = next(one for one in audit.others if one.lens == "individual")
+        found = next(finding for finding in audit.others if finding.lens == "individual")
         [test] = found.tests
         names, X = ["income", "hours"], town.numbers.to_numpy()
         codes = {"sex": np.where(town.sex == "f", "0", "1")}
@@ -404,7 +409,7 @@ class TestProfile:
                 town.model,
                 town.numbers,
                 town.y,
-                fair_metric=metric.of(Features(X, tuple(names))),
+                fair_metric=metric.for_features(Features(X, tuple(names))),
                 delta=2.0,
                 interval="bootstrap-t",
                 n_resamples=999,

@@ -41,7 +41,7 @@ GERMAN = (
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class TestThreeAttributes:
         tenth = (np.arange(8_000) // 8) % 10
         decided = (tenth < np.where(parity, 3, 7)).astype(int)
         audit = audited(decided, features, own())
-        words = {one.attribute: one.verdict for one in audit.questions}
+        words = {question.attribute: question.verdict for question in audit.questions}
         assert words.pop("a and b and c") == "fail"
         assert set(words.values()) == {"pass"}
         assert len(words) == 6
@@ -61,19 +61,23 @@ class TestThreeAttributes:
     def test_two_attributes_alone_inform(self):
         informing = replace(own(), intersections="inform")
         audit = audited(alternating(8_000, 3), binary(8_000, 3), informing)
-        assert [one.attribute for one in audit.questions][3:] == ["a and b", "a and c", "b and c"]
+        assert [question.attribute for question in audit.questions][3:] == [
+            "a and b",
+            "a and c",
+            "b and c",
+        ]
 
     def test_what_has_fewer_than_two_groups_has_nothing_to_ask(self):
         features = binary(160, 3)
         audit = audited(alternating(160, 3), features, own(alpha=0.4))
-        assert "a and b and c" not in [one.attribute for one in audit.questions]
+        assert "a and b and c" not in [question.attribute for question in audit.questions]
 
 
 class TestWithheld:
     def test_more_than_three_attributes(self):
         audit = audited(alternating(8_000, 4), binary(8_000, 4), own())
         assert (audit.verdict, audit.exit_code(strict=True)) == ("inconclusive", 3)
-        [last] = [one for one in audit.questions if one.is_skipped]
+        [last] = [question for question in audit.questions if question.is_skipped]
         assert (last.attribute, last.verdict) == ("a and b and c and d", "not_asked")
         assert last.reason == "intersections of more than 3 attributes are not asked"
         assert "all questions that were asked pass, but some could not be asked" in str(audit)
@@ -87,7 +91,7 @@ class TestWithheld:
         of_four = np.unique(np.stack(list(features.values())), axis=1, return_counts=True)[1]
         assert max(of_four) < 30
         audit = audited(alternating(460, 4), features, own(alpha=0.45))
-        assert not any(one.is_skipped for one in audit.questions)
+        assert not any(question.is_skipped for question in audit.questions)
 
     def test_attributes_of_a_criterion(self):
         criteria = [
@@ -101,7 +105,7 @@ class TestWithheld:
         audit = audited(alternating(8_000, 3), binary(8_000, 3), own())
         assert audit.verdict == "inconclusive"
         assert audit.n_comparisons == 3 + 18
-        [last] = [one for one in audit.questions if one.is_skipped]
+        [last] = [question for question in audit.questions if question.is_skipped]
         assert last.attribute == "a and b and c"
         assert last.reason == (
             "its 28 comparisons are beyond the 20 that are made of intersections"

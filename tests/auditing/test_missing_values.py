@@ -9,7 +9,7 @@ import fairaudit_rs as fa
 from fairaudit_rs.data.features import Features, gaps_of, read_features
 from fairaudit_rs.errors import DataError
 from fairaudit_rs.individual.question import flow_model
-from fairaudit_rs.influence.gaps import Gaps
+from fairaudit_rs.influence.missing_numbers import MissingNumbers
 
 from .test_audit import policy
 
@@ -62,13 +62,13 @@ def pipeline(rows):
 
 
 def by_lens(audit):
-    return {one.lens: one for one in audit.others}
+    return {finding.lens: finding for finding in audit.others}
 
 
 class TestAudits:
     def test_a_pipeline_that_imputes(self, rows, pipeline):
         found = by_lens(rows.audit(pipeline))
-        assert {one.reason for one in found.values()} == {None}
+        assert {value.reason for value in found.values()} == {None}
         n = rows.gap.sum()
         assert any(
             f"{n} of {N:,} rows have missing values" in w for w in found["individual"].warnings
@@ -102,7 +102,7 @@ class TestAudits:
         )
         model = make_pipeline(coded, LogisticRegression()).fit(rows.jobs, rows.y)
         found = by_lens(rows.audit(model, X=rows.jobs))
-        assert {one.reason for one in found.values()} == {None}
+        assert {value.reason for value in found.values()} == {None}
         assert "one-hot features stay a choice" in found["individual"].note
 
     def test_a_model_that_fills_nothing_in(self, rows):
@@ -136,7 +136,7 @@ class TestModels:
         flow = flow_model(pipeline, "log_loss", "loss")
         assert flow.fill["income"] == pytest.approx(rows.X.income.mean())
         for X in (rows.X, pl.from_pandas(rows.X)):
-            score = flow.scores.of(flow.rows(X).values)[:, 0]
+            score = flow.scores.score_rows(flow.rows(X).values)[:, 0]
             assert score == pytest.approx(pipeline.decision_function(rows.X))
             assert flow.gaps(X)[:, 0].tolist() == rows.gap.tolist()
         assert flow.gaps(rows.X.fillna(0.0)) is None
@@ -165,11 +165,11 @@ class TestModels:
 class TestLikeness:
     def test_directions_know_where_values_are_missing(self, rows, pipeline):
         """The direction is that of a regression with the indicator, not of the filled rows."""
-        from fairaudit_rs.auditing.likeness import LikenessRows
+        from fairaudit_rs.auditing.similarity import RegressionRows
         from fairaudit_rs.individual.question import attributes_of
 
         flow = flow_model(pipeline, "log_loss", "loss")
-        made = LikenessRows.of(flow.rows(rows.X), flow.gaps(rows.X))
+        made = RegressionRows.from_features(flow.rows(rows.X), flow.gaps(rows.X))
         assert made.indicators[:, 0].tolist() == rows.gap.astype(float).tolist()
         metric = made.metric({"sex": rows.sex})
         [attribute] = attributes_of({"sex": rows.sex}, N)
@@ -180,7 +180,7 @@ class TestLikeness:
         assert pytest.approx(free.D, abs=1e-9) == D
         without = fa.FairMetric.subspace(made.features.values, rows.sex, standardize=True)
         assert not np.allclose(without.D, metric.D, atol=1e-3)
-        again = LikenessRows.of(Features(made.features.values, None), None)
+        again = RegressionRows.from_features(Features(made.features.values, None), None)
         assert pytest.approx(without.D) == again.metric({"sex": rows.sex}).D
 
 
@@ -192,7 +192,7 @@ class TestInfluence:
             "c": np.array([True, False, True, True]),
             "a is missing": np.arange(4),
         }
-        gaps, filled = Gaps.of(columns)
+        gaps, filled = MissingNumbers.from_columns(columns)
         assert gaps.indicator == {"a": "(a is missing)", "b": "b is missing"}
         assert filled["a"].tolist() == [1.0, 4.0, 3.0, 8.0]
         assert filled["b"].tolist() == [0.0, 1.0, 1.0, 1.0]
@@ -222,7 +222,9 @@ class TestInfluence:
         )
         assert all(seen[:2])
         held = {
-            one.feature: one.estimate for one in found.proxy_scores if one.kind == "ceteris_paribus"
+            score.feature: score.estimate
+            for score in found.proxy_scores
+            if score.kind == "ceteris_paribus"
         }
         assert abs(held["income is missing"]) > 0.1
         assert held.get("income", 0.0) == pytest.approx(0.0, abs=1e-9)
@@ -241,6 +243,6 @@ class TestInfluence:
         by_hand = rows.X.assign(income=rows.X.income.fillna(rows.X.income.mean()))
         by_hand.insert(1, "income is missing", rows.gap)
         expected = fa.influence_audit(X=by_hand, **given)
-        assert [(one.feature, one.estimate) for one in found.proxy_scores] == [
-            (one.feature, pytest.approx(one.estimate)) for one in expected.proxy_scores
+        assert [(score.feature, score.estimate) for score in found.proxy_scores] == [
+            (score.feature, pytest.approx(score.estimate)) for score in expected.proxy_scores
         ]

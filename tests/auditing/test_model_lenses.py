@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing import individual_lens, likeness, model_lenses
+from fairaudit_rs.auditing import individual_lens, model_lenses, similarity
 from fairaudit_rs.auditing.seeds import seed_of
 
 OF_MODELS = ["individual", "influence", "extremes"]
@@ -65,7 +65,9 @@ def audit(book):
 
 
 def row(audit, lens, attribute):
-    [found] = [one for one in audit.rows() if (one["lens"], one["attribute"]) == (lens, attribute)]
+    [found] = [
+        value for value in audit.rows() if (value["lens"], value["attribute"]) == (lens, attribute)
+    ]
     return found
 
 
@@ -125,7 +127,9 @@ class TestWhatIsRun:
         )
 
     def test_the_gap_of_influence_is_that_of_the_question(self, audit):
-        [question] = [one for one in audit.rows() if one["attribute"] == "sex" and one["binding"]]
+        [question] = [
+            value for value in audit.rows() if value["attribute"] == "sex" and value["binding"]
+        ]
         assert abs(row(audit, "influence", "sex")["estimate"]) == pytest.approx(
             question["estimate"]
         )
@@ -156,10 +160,10 @@ class TestWhatIsRun:
             lenses=OF_MODELS,
             rng=1,
         )
-        assert [one.estimate for one in of_words.others[:4]] == pytest.approx(
-            [one.estimate for one in of_numbers.others[:4]]
+        assert [finding.estimate for finding in of_words.others[:4]] == pytest.approx(
+            [value.estimate for value in of_numbers.others[:4]]
         )
-        assert all(one.told for one in of_words.others[:4])
+        assert all(finding.told for finding in of_words.others[:4])
 
     def test_margins_have_the_loss_of_margins(self, book):
         svm = pytest.importorskip("sklearn.svm")
@@ -216,7 +220,7 @@ class TestWhatIsRun:
 
 class TestWhatCannotBeRun:
     def reasons(self, audit):
-        return {(one.lens, one.attribute): one.reason for one in audit.others}
+        return {(finding.lens, finding.attribute): finding.reason for finding in audit.others}
 
     def test_every_lens_is_a_row(self, book):
         nothing = book.bare()
@@ -302,7 +306,7 @@ class TestWhatCannotBeRun:
         note = row(audit, "individual", "sex")["note"]
         assert note.startswith("150 people without a known group are left out; the attack moves")
         results = audit.results.values()
-        assert {one.n_rows for one in results} == {len(sex) - 150}
+        assert {result.n_rows for result in results} == {len(sex) - 150}
 
     def test_decisions_of_another_model(self, book):
         y_pred = book.model.decision(book.X).astype(int)
@@ -355,11 +359,13 @@ class TestProperties:
         assert alone.base_rates == audit.base_rates
         for lens in OF_MODELS:
             chosen = book.of(book.model, lenses=[lens])
-            assert {one.lens for one in chosen.others} == {lens}
-            assert chosen.others == tuple(one for one in audit.others if one.lens == lens)
+            assert {value.lens for value in chosen.others} == {lens}
+            assert chosen.others == tuple(
+                finding for finding in audit.others if finding.lens == lens
+            )
             assert chosen.policy.lenses == (lens,)
             assert chosen.questions == tuple(
-                one for one in book.of(book.model, evidence="none").questions
+                question for question in book.of(book.model, evidence="none").questions
             )
 
     def test_another_attribute_changes_no_influence(self, book, audit):
@@ -372,15 +378,15 @@ class TestProperties:
     def shuffled(book, order, **options):
         """Audit the same people in another order."""
         mine = {
-            name: one[order] if isinstance(one, np.ndarray) else one
-            for name, one in options.items()
+            name: option[order] if isinstance(option, np.ndarray) else option
+            for name, option in options.items()
         }
         return book.of(
             book.model,
             y_true=book.y_true[order],
             y_pred=book.model.decision(book.X).astype(int)[order],
             y_score=book.model.predict_proba(book.X)[order],
-            sensitive_features={name: one[order] for name, one in book.features.items()},
+            sensitive_features={name: feature[order] for name, feature in book.features.items()},
             X=book.X.iloc[order].reset_index(drop=True),
             n_resamples=999,
             evidence="none",
@@ -414,7 +420,7 @@ class TestProperties:
         other = self.shuffled(book, np.random.default_rng(3).permutation(n), **given)
         assert one.others == other.others
         assert one.questions == other.questions
-        assert [one.lens for one in one.others].count("individual") == 1
+        assert [value.lens for value in one.others].count("individual") == 1
         if design == "samples":
             note = row(one, "individual", "sex and race")["note"]
             assert note.startswith("a sample of 300 of 2,000 rows")
@@ -423,7 +429,7 @@ class TestProperties:
         again = fa.from_dict(json.loads(json.dumps(audit.to_dict(), allow_nan=False)))
         assert again == audit
         assert str(again) == str(audit)
-        names = {type(one).__name__ for one in again.results.values()}
+        names = {type(result).__name__ for result in again.results.values()}
         assert {"IndividualResult", "InfluenceResult", "ExtremeResult"} <= names
         assert pickle.loads(pickle.dumps(audit)) == audit
 
@@ -479,7 +485,7 @@ class TestWordsOfExtremes:
         gain = np.repeat([0.3, 0.2, 0.33], sizes) * rng.beta(2, 4, sum(sizes))
         audit, told = self.told(gain, np.repeat(["a", "b", "few"], sizes))
         result = audit.results["extremes: ecd by g"]
-        levels = {group: one.value for group, one in result.levels.items()}
+        levels = {group: level.value for group, level in result.levels.items()}
         assert max(levels, key=levels.get) == "few"
         assert {result.clearest.first, result.clearest.second} == {"a", "b"}
         words = f"is highest in few, {levels['few']:.3f}; of 3 groups a ({levels['a']:.3f}) and b ("
@@ -497,8 +503,10 @@ class TestWordsOfExtremes:
         least, _, most = limits.partition(" to ")
         assert float(least) < float(value) <= float(most)
         assert (float(least), float(most)) == pytest.approx((low, high), abs=1e-7)
-        [line] = [one for one in audit.to_markdown().splitlines() if one.startswith("| extremes")]
-        _, least, most = (float(one) for one in line.split("|")[4:7])
+        [line] = [
+            entry for entry in audit.to_markdown().splitlines() if entry.startswith("| extremes")
+        ]
+        _, least, most = (float(part) for part in line.split("|")[4:7])
         assert least < most
 
     def test_equal_limits_say_what_they_mean(self):
@@ -535,7 +543,7 @@ class TestLikeness:
         [found] = audit.others
         assert found.note == "without race: no feature is shown to go with it"
         assert found.high < 1.25
-        monkeypatch.setattr(likeness, "p_of_no_relation", lambda *_: 0.0)
+        monkeypatch.setattr(similarity, "p_of_no_relation", lambda *_: 0.0)
         [broken] = self.audited().others
         assert broken.low > 1.25
 
@@ -556,17 +564,17 @@ class TestLikeness:
         x = rng.normal(size=100) + 0.3 * (group == "a")
         squared = np.corrcoef(x, group == "a")[0, 1] ** 2
         expected = stats.chi2.sf(100 * squared, 1)
-        assert likeness.p_of_no_relation(x[:, None], group) == pytest.approx(expected)
+        assert similarity.p_of_no_relation(x[:, None], group) == pytest.approx(expected)
         # Columns that repeat each other, or are constant, say nothing more.
         more = np.column_stack([x, 3 - 2 * x, np.full(100, 7.0)])
-        assert likeness.p_of_no_relation(more, group) == pytest.approx(expected)
-        assert likeness.p_of_no_relation(more[:, 2:], group) == 1.0
+        assert similarity.p_of_no_relation(more, group) == pytest.approx(expected)
+        assert similarity.p_of_no_relation(more[:, 2:], group) == 1.0
 
     @pytest.mark.calibration
     def test_its_level(self):
         rng, n = np.random.default_rng(1), 2_000
         rejected = sum(
-            likeness.p_of_no_relation(rng.exponential(size=(300, 4)), rng.integers(0, 3, 300))
+            similarity.p_of_no_relation(rng.exponential(size=(300, 4)), rng.integers(0, 3, 300))
             <= 0.05
             for _ in range(n)
         )

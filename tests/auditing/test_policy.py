@@ -104,8 +104,8 @@ class TestArguments:
     def test_a_lens_has_one_criterion_for_each_attribute(self):
         def of(*attributes):
             return [
-                fa.Criterion(lens="extremes", tolerance=0.1 + i / 10, attributes=one)
-                for i, one in enumerate(attributes)
+                fa.Criterion(lens="extremes", tolerance=0.1 + i / 10, attributes=attribute)
+                for i, attribute in enumerate(attributes)
             ]
 
         assert len(policy(criteria=of(["sex"], ["race"])).binding) == 2
@@ -238,22 +238,22 @@ class TestValues:
             fa.Policy.preset("us_eeoc"),
             fa.Policy.default(labels=True, decisions=True),
         ],
-        ids=lambda one: one.name,
+        ids=lambda entry: entry.name,
     )
-    def test_copies_are_equal(self, one):
+    def test_copies_are_equal(self, entry):
         for again in (
-            pickle.loads(pickle.dumps(one)),
-            copy.deepcopy(one),
-            fa.Policy.from_dict(json.loads(json.dumps(one.to_dict()))),
-            eval(repr(one), {"Policy": fa.Policy, "Criterion": fa.Criterion})
-            if not one.reason
-            else dataclasses.replace(one),
+            pickle.loads(pickle.dumps(entry)),
+            copy.deepcopy(entry),
+            fa.Policy.from_dict(json.loads(json.dumps(entry.to_dict()))),
+            eval(repr(entry), {"Policy": fa.Policy, "Criterion": fa.Criterion})
+            if not entry.reason
+            else dataclasses.replace(entry),
         ):
-            assert again == one
-            assert hash(again) == hash(one)
-            assert again.bands == one.bands
-        assert one != dataclasses.replace(one, alpha=0.01)
-        assert one != dataclasses.replace(one, bands={})
+            assert again == entry
+            assert hash(again) == hash(entry)
+            assert again.bands == entry.bands
+        assert entry != dataclasses.replace(entry, alpha=0.01)
+        assert entry != dataclasses.replace(entry, bands={})
 
     def test_binding_and_informative(self):
         one = policy(criteria=[criterion(), criterion(metric="fpr", binding=False)])

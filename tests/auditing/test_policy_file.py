@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing.policy_file import read_roles, value_text, written
+from fairaudit_rs.auditing.policy_file import read_roles, value_text, write_toml
 from fairaudit_rs.auditing.toml_lines import key_lines
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, FileError, UnknownMetricError
 
@@ -344,7 +344,7 @@ class TestLines:
         )
     )
     def test_whatever_is_written(self, value):
-        text = written([("[table]", {"before": 1, "value": value, "after": [2]})])
+        text = write_toml([("[table]", {"before": 1, "value": value, "after": [2]})])
         content = tomllib.loads(text)
         assert set(key_lines(text)) == set(walked(content))
         assert content["table"]["value"] == value

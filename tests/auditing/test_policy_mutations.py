@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing.policy_file import bare, value_text
+from fairaudit_rs.auditing.policy_file import quote_key, value_text
 from fairaudit_rs.data.bands import band_names
 
 N_POLICIES = 500
@@ -148,7 +148,7 @@ def other_value(r, value):
 
 def mutated(r, within):
     """Return a base, the base with one change, and what was changed: path, kind, new value."""
-    base = r.choice([one for one in BASES if within in ("", *one)])
+    base = r.choice([record for record in BASES if within in ("", *record)])
     content = copy.deepcopy(base)
     path = r.choice([path for path in paths(content) if within in ("", path[0])])
     holder, key = at(content, path[:-1]), path[-1]
@@ -179,16 +179,20 @@ def has_none(content):
 def toml(content):
     """Return a policy as a file has it; criteria are tables of their own."""
     criteria = content.get("criteria", [])
-    tables = isinstance(criteria, list) and all(isinstance(one, dict) for one in criteria)
+    tables = isinstance(criteria, list) and all(
+        isinstance(criterion, dict) for criterion in criteria
+    )
     if not tables:
         return None
     lines = ["[policy]"]
     lines += [
-        f"{bare(key)} = {value_text(value)}" for key, value in content.items() if key != "criteria"
+        f"{quote_key(key)} = {value_text(value)}"
+        for key, value in content.items()
+        if key != "criteria"
     ]
-    for one in criteria:
+    for criterion in criteria:
         lines += ["[[policy.criterion]]"]
-        lines += [f"{bare(key)} = {value_text(value)}" for key, value in one.items()]
+        lines += [f"{quote_key(key)} = {value_text(value)}" for key, value in criterion.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -236,29 +240,29 @@ def effects_missing(audit):
     """Yield what a policy asks for and an audit does not show."""
     policy = audit.policy
     shown = {
-        (one.metric, one.attribute): [group.group for group in one.groups]
-        for one in audit.questions
+        (question.metric, question.attribute): [group.group for group in question.groups]
+        for question in audit.questions
     }
-    for one in policy.criteria:
-        if one.metric is None:
-            if one.lens in policy.lenses:
-                wanted = [name for name in ATTRIBUTES if one.covers(name)]
-                found = [each.attribute for each in audit.others if each.lens == one.lens]
-                yield from (f"{one.lens} by {name}" for name in wanted if name not in found)
+    for criterion in policy.criteria:
+        if criterion.metric is None:
+            if criterion.lens in policy.lenses:
+                wanted = [name for name in ATTRIBUTES if criterion.covers(name)]
+                found = [each.attribute for each in audit.others if each.lens == criterion.lens]
+                yield from (f"{criterion.lens} by {name}" for name in wanted if name not in found)
             continue
-        for name in one.attributes or ATTRIBUTES:
-            if (one.metric, name) not in shown:
-                yield f"{one.metric} by {name}"
-            elif one.is_fixed_reference:
+        for name in criterion.attributes or ATTRIBUTES:
+            if (criterion.metric, name) not in shown:
+                yield f"{criterion.metric} by {name}"
+            elif criterion.is_fixed_reference:
                 groups = [
                     group.group
                     for each in audit.questions
-                    if (each.metric, each.attribute) == (one.metric, name)
+                    if (each.metric, each.attribute) == (criterion.metric, name)
                     for pair in each.pairs
                     for group in pair.test.groups
                 ]
-                if groups and one.reference not in groups:
-                    yield f"reference {one.reference}"
+                if groups and criterion.reference not in groups:
+                    yield f"reference {criterion.reference}"
     for name, cuts in policy.bands.items():
         attribute = {each.casefold(): each for each in ATTRIBUTES}.get(name.casefold())
         groups = {
@@ -272,10 +276,12 @@ def effects_missing(audit):
             for group in groups
             if isinstance(group, str) and policy.is_unknown(group)
         )
-    if policy.intersections == "skip" and any(one.is_intersection for one in audit.questions):
+    if policy.intersections == "skip" and any(
+        question.is_intersection for question in audit.questions
+    ):
         yield "intersections"
-    for one in audit.questions:
-        for group in one.groups:
+    for question in audit.questions:
+        for group in question.groups:
             if group.is_tested and group.n_counted < policy.floor:
                 yield f"floor of {group.group}"
 
@@ -284,11 +290,11 @@ def same(content, other):
     """Whether two contents are the same policy; what is at its default may be left out."""
     defaults = fa.Policy(name="x", criteria=[fa.Criterion(metric="tpr", tolerance=0.1)]).to_dict()
 
-    def full(one):
-        found = {**defaults, **one}
+    def full(entry):
+        found = {**defaults, **entry}
         found["criteria"] = [
             {"binding": True, "attributes": None, "reference": None, **each}
-            for each in one.get("criteria", [])
+            for each in entry.get("criteria", [])
         ]
         for each in found["criteria"]:
             if "metric" in each:

@@ -54,7 +54,7 @@ def test_criteria_are_those_of_the_table(name):
 
 def test_every_preset_has_its_word():
     assert set(NAMES) == set(TABLE) == set(PRESETS)
-    assert set(get_args(literals.RuleName)) == {one["name"] for one in RULES}
+    assert set(get_args(literals.RuleName)) == {rule["name"] for rule in RULES}
 
 
 @pytest.mark.parametrize("name", NAMES)

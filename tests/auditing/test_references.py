@@ -154,7 +154,7 @@ class TestChosenByTheData:
         counts = {"a": (300, 1_000), "b": (350, 1_000), "c": (600, 1_000)}
         audit = fa.audit(data=cells(counts), policy=own, rng=1)
         assert audit.n_comparisons == 6
-        assert [one.same_as for one in audit.questions] == [None, None]
+        assert [question.same_as for question in audit.questions] == [None, None]
 
 
 class TestFixedReference:

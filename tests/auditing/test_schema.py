@@ -30,7 +30,7 @@ def fits(value, schema):
         return False
     checks = {
         "enum": lambda words: value in words,
-        "anyOf": lambda options: any(fits(value, one) for one in options),
+        "anyOf": lambda options: any(fits(value, option) for option in options),
         "required": lambda names: set(names) <= set(value),
         "properties": lambda known: all(fits(value[k], known[k]) for k in value if k in known),
         "additionalProperties": lambda rest: all(
@@ -38,7 +38,7 @@ def fits(value, schema):
             for k in value
             if k not in schema.get("properties", {})
         ),
-        "items": lambda one: all(fits(entry, one) for entry in value),
+        "items": lambda item: all(fits(entry, item) for entry in value),
         "minItems": lambda least: len(value) >= least,
         "minLength": lambda least: len(value) >= least,
         "uniqueItems": lambda _: len(set(value)) == len(value),
@@ -62,8 +62,8 @@ def test_every_field_is_described():
     assert {entry.name for entry in fields(fa.Criterion)} == set(criterion)
     own = {entry.name for entry in fields(fa.Policy)} - {"criteria", "reason"}
     assert own | {"preset", "ratio", "references", "criterion"} == set(policy)
-    for name, one in {**policy, **criterion}.items():
-        assert name == "criterion" or len(one["description"]) > 15
+    for name, value in {**policy, **criterion}.items():
+        assert name == "criterion" or len(value["description"]) > 15
 
 
 @pytest.mark.parametrize("name", [n for n in get_args(literals.PresetName) if n != "fair_lending"])

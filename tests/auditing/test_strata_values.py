@@ -83,7 +83,7 @@ class TestWhoIsWorseOff:
         """FNR has the gap of TPR: what is left of its values within strata."""
         policy = fa.Policy(
             name="own",
-            criteria=[fa.Criterion(metric=one, tolerance=0.05) for one in ("tpr", "fnr")],
+            criteria=[fa.Criterion(metric=metric, tolerance=0.05) for metric in ("tpr", "fnr")],
         )
         first, second = audited(departments(), policy).questions
         assert second.same_as == "true_positive_rate"
@@ -109,7 +109,7 @@ class TestWhoIsWorseOff:
         # All other pairs can pass and cannot fail: their p of a fail is 1.
         compared = [pair for pair in question.pairs if pair.test.p_fail < 1]
         assert {"woman"} == set.intersection(
-            *({one.group for one in pair.test.groups} for pair in compared)
+            *({group.group for group in pair.test.groups} for pair in compared)
         )
 
     def test_of_ratios_of_0_the_largest_difference_is_shown(self):
@@ -248,7 +248,7 @@ class TestOutputs:
         assert audit.to_frame("base_rates")["is_crude"].to_list() == [True, True]
         content = audit.to_dict()
         named = [*content["base_rates"], *content["questions"][0]["groups"]]
-        assert [one["is_crude"] for one in named] == [True] * 4
+        assert [value["is_crude"] for value in named] == [True] * 4
         again = fa.from_dict(json.loads(json.dumps(audit.to_dict(), allow_nan=False)))
         assert again == audit
         assert str(again) == text
@@ -259,10 +259,10 @@ class TestOutputs:
         given |= {name: data[name] for name in ("y_pred", "sensitive_features", "strata")}
         tested = fa.permutation_test(n_resamples=99, **given)
         assert "within strata: 0.400 for man (2,000 rows) and 0.600 for woman" in tested.summary()
-        for one in (tested, fa.intervals(**given), fa.equivalence_test(margin=0.1, **given)):
-            assert one.to_frame("strata").height == 2
-            assert any("no sign that the odds ratio differs" in n for n in one.warnings)
-            assert fa.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+        for result in (tested, fa.intervals(**given), fa.equivalence_test(margin=0.1, **given)):
+            assert result.to_frame("strata").height == 2
+            assert any("no sign that the odds ratio differs" in n for n in result.warnings)
+            assert fa.from_dict(json.loads(json.dumps(result.to_dict()))) == result
 
     def test_gaps_that_differ_are_said(self):
         data = departments(((900, 0.7), (900, 0.9), (900, 0.5), (900, 0.3)))
@@ -281,7 +281,7 @@ def cochran_q(parts):
     gaps, weights = [], []
     for first, second in parts:
         gaps.append(first.mean() - second.mean())
-        weights.append(1 / sum(one.var(ddof=1) / len(one) for one in (first, second)))
+        weights.append(1 / sum(value.var(ddof=1) / len(value) for value in (first, second)))
     mean = np.average(gaps, weights=weights)
     return float(np.sum(np.array(weights) * (np.array(gaps) - mean) ** 2))
 
@@ -427,7 +427,7 @@ class TestReviews:
         dept, sex, hit = (np.concatenate(part) for part in zip(*columns, strict=True))
         policy = fa.Policy(
             name="own",
-            criteria=[fa.Criterion(metric=one, tolerance=0.01) for one in ("tpr", "fnr")],
+            criteria=[fa.Criterion(metric=metric, tolerance=0.01) for metric in ("tpr", "fnr")],
         )
         audit = fa.audit(
             np.ones(len(hit), int), hit.astype(int), sensitive_features={"sex": sex}, strata=dept,
@@ -474,5 +474,5 @@ class TestReviews:
 def test_values_without_strata_are_not_crude():
     data = {**departments(), "strata": None}
     content = audited(data, "parity").to_dict()
-    assert [one["is_crude"] for one in content["base_rates"]] == [False, False]
-    assert [one["is_crude"] for one in content["questions"][0]["groups"]] == [False, False]
+    assert [rate["is_crude"] for rate in content["base_rates"]] == [False, False]
+    assert [group["is_crude"] for group in content["questions"][0]["groups"]] == [False, False]

@@ -98,7 +98,7 @@ class TestCoverage:
             n_resamples=99,
             rng=1,
         )
-        [one] = [one for one in found.others if one.lens == "projection"]
+        [one] = [finding for finding in found.others if finding.lens == "projection"]
         assert one.coverage == 0.5
 
 
@@ -118,7 +118,7 @@ class TestMinimumGroupSize:
             n_resamples=99,
             rng=1,
         )
-        [one] = [one for one in found.others if one.lens == "projection"]
+        [one] = [finding for finding in found.others if finding.lens == "projection"]
         assert len(one.tests) == 1
 
     def test_rows_of_weight_0_do_not_count(self):
@@ -168,8 +168,8 @@ class TestMinimumGroupSize:
 
     def test_without_weights_nothing_is_worth_less(self):
         found = audited(np.repeat(["a", "b"], 40), None, alternating(80))
-        assert [one.n_effective for one in found.questions[0].groups] == [None, None]
-        assert [one.n_people for one in found.questions[0].groups] == [40, 40]
+        assert [group.n_effective for group in found.questions[0].groups] == [None, None]
+        assert [group.n_people for group in found.questions[0].groups] == [40, 40]
 
 
 class TestBaseRates:
@@ -201,9 +201,9 @@ class TestBaseRates:
         data = {"y_true": y_true, "y_pred": 1 - y_true, "sensitive_features": {"g": group}}
         plain = fa.audit(**data, rng=1).base_rates
         found = fa.audit(**data, sample_weight=np.ones(2_000), rng=1).base_rates
-        assert [one.base_rate for one in found] == [one.base_rate for one in plain]
-        assert [one.selection_rate for one in found] == [one.selection_rate for one in plain]
-        assert {one.weight for one in plain} == {None}
+        assert [rate.base_rate for rate in found] == [rate.base_rate for rate in plain]
+        assert [rate.selection_rate for rate in found] == [rate.selection_rate for rate in plain]
+        assert {rate.weight for rate in plain} == {None}
 
     def test_a_group_of_no_weight_has_no_rate(self):
         group = np.repeat(["a", "b", "c"], [200, 200, 50])
@@ -240,7 +240,7 @@ class TestBaseRates:
             y_true, y_pred, sensitive_features={"sex": group}, sample_weight=weight, rng=1,
             n_resamples=999,
         )  # fmt: skip
-        rates = [round(100 * one.base_rate) for one in found.base_rates]
+        rates = [round(100 * rate.base_rate) for rate in found.base_rates]
         note = f"base rates differ by sex ({rates[1]} % of b and {rates[0]} % of a)"
         assert found.verdict == "pass"
         assert any(note in text for text in found.warnings)
@@ -252,7 +252,7 @@ class TestTooFewReplicates:
     def given(self, n_groups, n_resamples):
         group = np.repeat([f"g{i}" for i in range(n_groups)], 80)
         metrics = ("selection_rate", "tpr", "fpr", "ppv")
-        criteria = [fa.Criterion(metric=one, tolerance=0.1) for one in metrics]
+        criteria = [fa.Criterion(metric=metric, tolerance=0.1) for metric in metrics]
         decided = alternating(len(group))
         return {
             "y_true": np.ones(len(group), int) - (np.arange(len(group)) % 4 == 3),
@@ -267,9 +267,9 @@ class TestTooFewReplicates:
 
     def counted(self, monkeypatch, given):
         asked = []
-        plain = questions.ask
+        plain = questions.pose_tolerance
         monkeypatch.setattr(
-            questions, "ask", lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw)
+            questions, "pose_tolerance", lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw)
         )
         with pytest.raises(fa.errors.ArgumentError, match="is tested by replicates") as raised:
             fa.audit(**given)

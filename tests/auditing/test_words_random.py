@@ -13,7 +13,7 @@ from fairaudit_rs.auditing.findings import QuestionFinding
 from fairaudit_rs.auditing.rules import report
 from fairaudit_rs.auditing.sentences import SENTENCES, read_sentence
 from fairaudit_rs.permutation.tolerance import ToleranceTest
-from fairaudit_rs.results.words import folded
+from fairaudit_rs.results.words import fold_notes
 
 from .words import World
 from .words_audits import (
@@ -212,7 +212,7 @@ class TestRare:
             f"extremes, race: the p-value of {first} and {second} is a bound: cuts are simulated"
             for first, second in combinations("abc", 2)
         ]
-        [line] = folded(notes, ["a", "b", "c"])
+        [line] = fold_notes(notes, ["a", "b", "c"])
         name, _ = read_sentence(line, WORDS)
         # A warning goes on after its first words, and is read as such first.
         assert name in ("lens_warning", "folded")
@@ -237,7 +237,7 @@ class TestRare:
             rng.integers(0, 2, 200), sensitive_features={"sex": np.repeat(["m", "f"], 100)},
             policy=replace(fa.Policy.preset("co_insurance_draft"), lenses=LENSES), rng=1,
         )  # fmt: skip
-        [line] = [one for one in audit.rule_lines if one.startswith("sex")]
+        [line] = [name for name in audit.rule_lines if name.startswith("sex")]
         assert line == "sex: no decisions were given"
 
     def test_intersections_that_are_not_asked(self):
@@ -308,7 +308,7 @@ class TestPlanted:
             departments(), p=p, s=None, w=np.ones(len(p)), attributes={"race": group}, strata={}
         )
         assert errors_of(world, audited(world, 1)) == []
-        deciding = property(lambda one: one.telling_pair.test.by_value if one.pairs else ())
+        deciding = property(lambda entry: entry.telling_pair.test.by_value if entry.pairs else ())
         monkeypatch.setattr(QuestionFinding, "extremes", deciding)
         errors = errors_of(world, audited(world, 1))
         assert any("extreme is B 0.5400" in error for error in errors)
@@ -328,8 +328,8 @@ class TestPlanted:
         assert errors_of(world, audited(world, 1)) == []
         sides = lens_verdicts._sides
 
-        def turned(one, test):
-            parts = sides(one, test)
+        def turned(entry, test):
+            parts = sides(entry, test)
             return parts | {"low_group": parts["high_group"], "high_group": parts["low_group"]}
 
         monkeypatch.setattr(lens_verdicts, "_sides", turned)
@@ -340,7 +340,7 @@ class TestPlanted:
         world = town()
         known = lens_verdicts.LensWording._known
         monkeypatch.setattr(
-            lens_verdicts.LensWording, "_known", lambda self, one: (known(self, one)[0], "0.3")
+            lens_verdicts.LensWording, "_known", lambda self, entry: (known(self, entry)[0], "0.3")
         )
         errors = errors_of(world, audited(world, 1))
         assert any("tolerated is 2.0 points" in error for error in errors)
@@ -388,14 +388,14 @@ class TestPlanted:
         content["questions"][0]["pairs"][0]["test"][key] = value
         errors, _ = read_outputs(world, audit.to_text(), audit.to_markdown(), content)
         turned = words.replace("man and woman", "woman and man")
-        assert any(one in error for error in errors for one in (f"JSON: {words}", turned))
+        assert any(name in error for error in errors for name in (f"JSON: {words}", turned))
 
     def test_another_group_is_worse_off(self, monkeypatch):
         world = departments()
         worse = wording.Wording._worse
 
-        def other(self, one, pair):
-            text = worse(self, one, pair)
+        def other(self, entry, pair):
+            text = worse(self, entry, pair)
             return text.replace(" man", " woman")
 
         monkeypatch.setattr(wording.Wording, "_worse", other)
@@ -531,14 +531,14 @@ class TestMended:
     def test_the_level_of_the_projection_is_that_of_the_policy(self):
         """At another alpha it said "not shown" at 5 %."""
         world = next(
-            one
-            for one in map(lens_world, range(100, 110))
-            if one.policy.alpha == 0.1 and "projection" in one.policy.lenses
-            and not one.lenses.refused("projection")
+            value
+            for value in map(lens_world, range(100, 110))
+            if value.policy.alpha == 0.1 and "projection" in value.policy.lenses
+            and not value.lenses.refused("projection")
         )  # fmt: skip
         found = audit_of(world, 105).results
-        projected = [one for name, one in found.items() if name.startswith("projection")]
-        assert {one.confidence_level for one in projected} == {0.9}
+        projected = [value for name, value in found.items() if name.startswith("projection")]
+        assert {value.confidence_level for value in projected} == {0.9}
 
     def test_people_who_do_not_exist_are_told_with_a_value_that_informs(self):
         """A tolerance took the note away, and left "more than 1.5 times is shown"."""
@@ -559,5 +559,5 @@ class TestMended:
             sensitive_features={"sex": np.where(woman, "f", "m")}, model=model, X=X, rng=1,
             policy=fa.Policy(name="own", criteria=criteria, lenses=["permutation", "individual"]),
         )  # fmt: skip
-        [line] = [one for one in audit.summary().splitlines() if one.startswith("- individual")]
+        [line] = [name for name in audit.summary().splitlines() if name.startswith("- individual")]
         assert "out of the observed range of hours (0 to 1)" in line

@@ -344,12 +344,12 @@ class World:
             for name in self.attributes
             if criterion.metric is not None and criterion.covers(name)
         ]
-        first = [one for one in all_of_them if one.criterion.binding]
-        return first + [one for one in all_of_them if not one.criterion.binding]
+        first = [asked for asked in all_of_them if asked.criterion.binding]
+        return first + [asked for asked in all_of_them if not asked.criterion.binding]
 
     @property
     def binding(self):
-        return [one for one in self.questions if one.criterion.binding]
+        return [question for question in self.questions if question.criterion.binding]
 
     def has_test(self, asked):
         """Whether there are columns for a question, and a test."""
@@ -366,20 +366,20 @@ class World:
         able = self.tested(asked.metric, asked.attribute)
         if asked.criterion.is_fixed_reference:
             fixed = [name for name in able if self.plain(name) == asked.criterion.reference]
-            return [(one, fixed[0]) for one in able if fixed and one != fixed[0]]
+            return [(value, fixed[0]) for value in able if fixed and value != fixed[0]]
         return list(combinations(able, 2))
 
     @cached_property
     def n_tests(self):
         """How many comparisons are judged together; equal gaps count once."""
         seen = {}
-        for one in self.binding:
-            criterion = one.criterion
+        for value in self.binding:
+            criterion = value.criterion
             chosen = criterion.reference in ("highest", "best")
-            mirrored = one.scale == "difference" and not chosen
-            metric = SAME_GAPS.get(one.metric, one.metric) if mirrored else one.metric
-            key = metric, one.scale, one.tolerance, one.attribute, criterion.reference
-            seen.setdefault(key, len(self.pairs(one)))
+            mirrored = value.scale == "difference" and not chosen
+            metric = SAME_GAPS.get(value.metric, value.metric) if mirrored else value.metric
+            key = metric, value.scale, value.tolerance, value.attribute, criterion.reference
+            seen.setdefault(key, len(self.pairs(value)))
         return sum(seen.values()) + self.lenses.n_tests
 
     def each(self, asked):
@@ -401,7 +401,7 @@ class World:
         able = self.tested(asked.metric, asked.attribute)
         groups = self.groups[asked.attribute]
         known = [(self.value(asked.metric, groups[name]), name) for name in able]
-        known = sorted(one for one in known if not np.isnan(one[0]))
+        known = sorted(row for row in known if not np.isnan(row[0]))
         return [(name, value) for value, name in known[:1] + known[1:][-1:]]
 
     def pairs_shown(self, asked):
@@ -427,14 +427,14 @@ class World:
         """The least share of people in tested groups, over the binding questions."""
         shares = [1.0]
         shares += [
-            self.lenses.coverage(one)
-            for one in self.lenses.binding
-            if one.attribute in (attribute, "")
+            self.lenses.coverage(value)
+            for value in self.lenses.binding
+            if value.attribute in (attribute, "")
         ]
-        for one in self.binding:
-            if one.attribute == attribute:
-                able = self.tested(one.metric, attribute) if self.pairs(one) else []
-                shares.append(self.covered(one.metric, attribute, able))
+        for criterion in self.binding:
+            if criterion.attribute == attribute:
+                able = self.tested(criterion.metric, attribute) if self.pairs(criterion) else []
+                shares.append(self.covered(criterion.metric, attribute, able))
         return min(shares)
 
     def covered(self, metric, attribute, able):

@@ -153,8 +153,8 @@ def _lens_policy(rng, world):
             options["fair_metric"] = {"features": ["income"]}
         tolerance = float(rng.choice(tolerances[lens]))
         criteria.append(fa.Criterion(lens=lens, tolerance=tolerance, binding=binding, **options))
-    names = [one.lens for one in criteria if one.lens is not None]
-    lenses = ["permutation", *(one for one in able if one in names or rng.random() < 0.6)]
+    names = [criterion.lens for criterion in criteria if criterion.lens is not None]
+    lenses = ["permutation", *(name for name in able if name in names or rng.random() < 0.6)]
     given = {
         "alpha": float(rng.choice([0.05, 0.05, 0.1])),
         "adjustment": str(rng.choice(["holm", "holm", "holm", "none"])),

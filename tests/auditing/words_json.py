@@ -47,7 +47,7 @@ class DictReader:
         self.check(content["attributes"] == list(world.attributes), "attributes")
         self.check(content["summary"].splitlines() == reader.summary, "the summary is another one")
         words = [word for word, _ in self.of_binding(reader.rows)]
-        words += [word for one, word in reader.lens_rows.items() if one.binding]
+        words += [word for entry, word in reader.lens_rows.items() if entry.binding]
         order = ["fail", "inconclusive", "not measurable", "pass", "not asked"]
         words = ["not asked" if word == "no fail" else word for word in words]
         worst = min(words, key=order.index, default="not asked")
@@ -58,30 +58,30 @@ class DictReader:
         self.check(("sample_weight" in request["columns"]) == world.weighted, "weights")
         value = str(world.values[0 if world.policy.punitive else 1])
         self.check(set(request["favourable"].values()) == {value}, f"favourable: {value}")
-        shares = [world.coverage(one.attribute) for one in world.binding]
+        shares = [world.coverage(criterion.attribute) for criterion in world.binding]
         if shares and not world.lenses.binding:
             said = nan(content["coverage"])
-            tested = all(world.pairs(one) for one in world.binding)
+            tested = all(world.pairs(criterion) for criterion in world.binding)
             self.check(not tested or close(said, min(shares), 1e-6), f"coverage: {min(shares)}")
         passes = content["verdict"] == "pass"
         self.check((content["passes_for"] is not None) is passes, "for whom it passes")
-        for one in content["base_rates"]:
-            self.base_rate(one)
+        for rate in content["base_rates"]:
+            self.base_rate(rate)
 
     def of_binding(self, rows):
         return [rows[i] for i in range(len(self.world.binding)) if i in rows]
 
-    def base_rate(self, one):
+    def base_rate(self, entry):
         world = self.world
-        name = named(one["group"], one["attribute"])
-        rows = world.people[one["attribute"]].get(name)
+        name = named(entry["group"], entry["attribute"])
+        rows = world.people[entry["attribute"]].get(name)
         if rows is None:
             # People of an unknown group have base rates, too.
             return
-        self.check(one["n_rows"] == rows.sum(), f"rows of {name}")
+        self.check(entry["n_rows"] == rows.sum(), f"rows of {name}")
         for key, column in (("base_rate", world.y), ("selection_rate", world.p)):
             wanted = math.nan if column is None else column[rows].mean()
-            self.check(close(nan(one[key]), wanted), f"{key} of {name} is {wanted}")
+            self.check(close(nan(entry[key]), wanted), f"{key} of {name} is {wanted}")
 
     # -- questions ---------------------------------------------------------------------------
 
@@ -93,13 +93,17 @@ class DictReader:
             for name in world.attributes
             if criterion.metric is not None and criterion.covers(name)
         ]
-        found = [one for one in self.content["questions"] if one["attribute"] in world.attributes]
+        found = [
+            question
+            for question in self.content["questions"]
+            if question["attribute"] in world.attributes
+        ]
         self.check(len(found) == len(wanted), "number of questions")
         family = {}
-        for one, asked in zip(found, wanted, strict=False):
-            self.question(one, asked)
-            if one["binding"] and one["pairs"] and one["same_as"] is None:
-                family[len(family)] = one["pairs"]
+        for value, asked in zip(found, wanted, strict=False):
+            self.question(value, asked)
+            if value["binding"] and value["pairs"] and value["same_as"] is None:
+                family[len(family)] = value["pairs"]
         self.adjustment(list(family.values()))
 
     def adjustment(self, family):
@@ -109,21 +113,21 @@ class DictReader:
         for pair, p in zip(pairs, wanted, strict=True):
             self.check(close(pair["adjusted"], p, 1e-9), f"adjusted p is {p}")
 
-    def question(self, one, asked):
+    def question(self, entry, asked):
         world = self.world
         about = f"{asked.metric} by {asked.attribute}"
-        self.check((one["metric"], one["attribute"]) == (asked.metric, asked.attribute), about)
-        self.check(one["binding"] is asked.criterion.binding, f"binding of {about}")
-        self.check(one["description"] == METRICS[asked.metric].words, f"words of {about}")
-        self.check(one["worse_off"] == world.worse_off(asked.metric), f"direction of {about}")
-        limit = one["tolerance"]
+        self.check((entry["metric"], entry["attribute"]) == (asked.metric, asked.attribute), about)
+        self.check(entry["binding"] is asked.criterion.binding, f"binding of {about}")
+        self.check(entry["description"] == METRICS[asked.metric].words, f"words of {about}")
+        self.check(entry["worse_off"] == world.worse_off(asked.metric), f"direction of {about}")
+        limit = entry["tolerance"]
         if asked.tolerance is not None:
             wanted = {"value": asked.tolerance, "scale": asked.scale}
             self.check(limit == wanted, f"tolerance of {about}")
         word, _ = self.reader.rows.get(world.questions.index(asked), ("", ""))
         word = "not asked" if word == "no fail" else word
-        self.check(WORDS[one["verdict"]] == word, f"the text says {word} of {about}")
-        for group in one["groups"]:
+        self.check(WORDS[entry["verdict"]] == word, f"the text says {word} of {about}")
+        for group in entry["groups"]:
             name = named(group["group"], asked.attribute)
             rows = world.groups[asked.attribute].get(name)
             if rows is None or (group["value"] is None and group["reason"]):
@@ -135,24 +139,24 @@ class DictReader:
             if METRICS[asked.metric].above is not None and n:
                 wanted = world.value(asked.metric, rows)
                 self.check(close(nan(group["value"]), wanted), f"value of {name}, {about}")
-        if not one["pairs"]:
+        if not entry["pairs"]:
             return
         pairs = {frozenset(pair) for pair in world.pairs_shown(asked)}
-        found = {frozenset(self.names(pair, asked)) for pair in one["pairs"]}
+        found = {frozenset(self.names(pair, asked)) for pair in entry["pairs"]}
         self.check(found == pairs, f"pairs of {about}")
         able = world.tested(asked.metric, asked.attribute)
         share = world.covered(asked.metric, asked.attribute, able)
-        self.check(close(nan(one["coverage"]), share, 1e-6), f"coverage of {about} is {share}")
-        for pair in one["pairs"]:
-            self.pair(pair, asked, one, about)
-        self.follows(one, about)
+        self.check(close(nan(entry["coverage"]), share, 1e-6), f"coverage of {about} is {share}")
+        for pair in entry["pairs"]:
+            self.pair(pair, asked, entry, about)
+        self.follows(entry, about)
 
     @staticmethod
     def names(pair, asked):
         ends = (pair["test"][end]["group"] for end in ("first", "second"))
         return [named(end, asked.attribute) for end in ends]
 
-    def pair(self, pair, asked, one, about):
+    def pair(self, pair, asked, entry, about):
         """Values, size, p-values and bounds of two groups."""
         world, test = self.world, pair["test"]
         names = self.names(pair, asked)
@@ -171,7 +175,7 @@ class DictReader:
             if asked.scale == "ratio":
                 high, low = low, high
             self.check(np.isnan(high) or high >= low - 1e-12, f"order of {about}")
-        self.bounds(pair, asked, one, about)
+        self.bounds(pair, asked, entry, about)
         if test["method"] not in SCORES or not Compared.is_known(world, asked):
             return
         known = Compared(world, asked, *names)
@@ -185,9 +189,9 @@ class DictReader:
             unknown = math.isnan(wanted) and not said < 1
             holds = unknown or close(said, wanted, 1e-4, 1e-9)
             self.check(holds, f"p of equality of {about}: {wanted}")
-            self.at_bounds(known, pair, asked, one, about)
+            self.at_bounds(known, pair, asked, entry, about)
 
-    def bounds(self, pair, asked, one, about):
+    def bounds(self, pair, asked, entry, about):
         """What a bound rejects, and what a p-value rejects, are the same."""
         test, alpha, limit = pair["test"], self.world.policy.alpha, asked.tolerance
         if test["reason"] is not None:
@@ -204,7 +208,7 @@ class DictReader:
         inside = shows if abs(most - limit) < 1e-12 else inside
         self.check(inside is shows, f"most and p of {about}: {most}, {test['p_pass']}")
 
-    def at_bounds(self, known, pair, asked, one, about):
+    def at_bounds(self, known, pair, asked, entry, about):
         """At a bound its p-value is the level."""
         test, alpha = pair["test"], self.world.policy.alpha
         ends = 0.0 if asked.scale == "difference" else 1.0
@@ -217,24 +221,28 @@ class DictReader:
             p = known.pvalues(said)[at]
             self.check(close(p, level, 1e-2), f"p at {name} of {about}: {p} for {level}")
 
-    def follows(self, one, about):
+    def follows(self, entry, about):
         """The verdict of a question follows from its comparisons."""
         policy = self.world.policy
         wanted = "inconclusive"
-        withheld = any(group["withheld"] for group in one["groups"])
-        if any(pair["adjusted"] <= policy.alpha * (1 + 1e-9) for pair in one["pairs"]):
+        withheld = any(group["withheld"] for group in entry["groups"])
+        if any(pair["adjusted"] <= policy.alpha * (1 + 1e-9) for pair in entry["pairs"]):
             wanted = "fail"
-        elif all(nan(pair["test"]["p_pass"]) <= policy.alpha for pair in one["pairs"]):
-            covered = one["coverage"] >= policy.min_coverage - 1e-9 and not withheld
+        elif all(nan(pair["test"]["p_pass"]) <= policy.alpha for pair in entry["pairs"]):
+            covered = entry["coverage"] >= policy.min_coverage - 1e-9 and not withheld
             wanted = "pass" if covered else wanted
         wanted = "not_asked" if wanted == "pass" and not policy.has_pass else wanted
-        self.check(one["verdict"] == wanted, f"the verdict of {about} is {wanted}")
+        self.check(entry["verdict"] == wanted, f"the verdict of {about} is {wanted}")
 
     # -- lenses ------------------------------------------------------------------------------
 
     def all_lenses(self):
-        asked = {(one.lens, one.attribute): one for one in self.world.lenses.asked}
-        told = [one for one in self.content["others"] if (one["lens"], one["attribute"]) in asked]
+        asked = {(value.lens, value.attribute): value for value in self.world.lenses.asked}
+        told = [
+            value
+            for value in self.content["others"]
+            if (value["lens"], value["attribute"]) in asked
+        ]
         self.check(len(told) == len(asked), "lenses that have a verdict")
         for found in told:
             one = asked[found["lens"], found["attribute"]]
@@ -251,9 +259,9 @@ class DictReader:
             if one.lens != "projection" and word != "not measurable":
                 self.check(close(share, wanted, 1e-6), f"coverage of {about} is {wanted}")
 
-    def gap(self, one, test, about):
+    def gap(self, entry, test, about):
         names = {test["first"], test["second"]}
-        [gap] = [gap for gap in self.world.lenses.gaps(one) if {gap.high, gap.low} == names]
+        [gap] = [gap for gap in self.world.lenses.gaps(entry) if {gap.high, gap.low} == names]
         said = [nan(test[key]) for key in ("first_value", "second_value", "estimate")]
         wanted = gap.high_value, gap.low_value, gap.size
         same = all(close(a, b, 1e-9, 1e-9) for a, b in zip(said, wanted, strict=True))

@@ -44,53 +44,53 @@ class LensReader(Lines):
         return self.world.lenses
 
     def lens_asked(self, lens, attribute, binding=True):
-        for one in self.lenses.asked:
-            if (one.lens, one.attribute, one.binding) == (lens, attribute, binding):
-                return one
+        for value in self.lenses.asked:
+            if (value.lens, value.attribute, value.binding) == (lens, attribute, binding):
+                return value
         self.check(False, f"no verdict of {lens} by {attribute} was asked for")
         return None
 
-    def lens_word(self, one):
-        return self.lens_rows.get(one, "")
+    def lens_word(self, entry):
+        return self.lens_rows.get(entry, "")
 
     def n_of_lenses(self, word):
-        return sum(self.lens_word(one) == word for one in self.lenses.binding)
+        return sum(self.lens_word(value) == word for value in self.lenses.binding)
 
-    def says_size(self, one, text, value):
+    def says_size(self, entry, text, value):
         """Whether a size is told in the unit of its lens."""
-        if one.lens in SHARES:
+        if entry.lens in SHARES:
             return text.endswith(" points") and says(text, value)
-        if one.lens == "individual":
+        if entry.lens == "individual":
             return text.endswith(" times") and near(text.removesuffix(" times"), value)
         return says(text, value)
 
-    def bound_of(self, one, text):
+    def bound_of(self, entry, text):
         return read_bound(text.removesuffix(" times"))
 
-    def says_tolerance(self, one, text):
-        wanted = f"{one.tolerance:g}"
-        wanted = f"{wanted} times" if one.lens == "individual" else wanted
-        wanted = f"{100 * one.tolerance:.1f} points" if one.lens in SHARES else wanted
+    def says_tolerance(self, entry, text):
+        wanted = f"{entry.tolerance:g}"
+        wanted = f"{wanted} times" if entry.lens == "individual" else wanted
+        wanted = f"{100 * entry.tolerance:.1f} points" if entry.lens in SHARES else wanted
         self.check(text == wanted, f"tolerated is {wanted}")
 
     # -- verdicts, computed ------------------------------------------------------------------
 
-    def check_verdict(self, one, word, bound=None):
+    def check_verdict(self, entry, word, bound=None):
         """Whether a verdict follows from the rows, where they say so without replicates."""
         lenses, policy = self.lenses, self.world.policy
-        each = policy.alpha / lenses.n_adjusted(one)
-        if lenses.lacks(one.lens) or lenses.refused(one.lens):
-            self.check(word == "not measurable", f"{one.lens} cannot be run")
+        each = policy.alpha / lenses.n_adjusted(entry)
+        if lenses.lacks(entry.lens) or lenses.refused(entry.lens):
+            self.check(word == "not measurable", f"{entry.lens} cannot be run")
             return
-        if one.lens == "projection" and (word == "not measurable" or len(lenses.gaps(one)) > 1):
+        if entry.lens == "projection" and (word == "not measurable" or len(lenses.gaps(entry)) > 1):
             # Its law may not hold for a pair, which the references do not say.
-            gaps = lenses.gaps(one)
+            gaps = lenses.gaps(entry)
             self.check(word != "pass", "a projection that passes")
             fails = [gap for gap in gaps if gap.p_fail <= each * 1.005]
             self.check(word != "fail" or fails, "no pair departs")
             return
-        if one.lens in SHARES:
-            gaps = lenses.gaps(one)
+        if entry.lens in SHARES:
+            gaps = lenses.gaps(entry)
             levels = [(gap.p_fail, each) for gap in gaps] + [
                 (gap.p_pass, policy.alpha) for gap in gaps if not np.isnan(gap.p_pass)
             ]
@@ -100,89 +100,89 @@ class LensReader(Lines):
             if any(gap.p_fail <= each for gap in gaps):
                 wanted = "fail"
             elif gaps and all(gap.p_pass <= policy.alpha for gap in gaps):
-                covered = lenses.coverage(one) >= policy.min_coverage - 1e-9
+                covered = lenses.coverage(entry) >= policy.min_coverage - 1e-9
                 wanted = "pass" if covered else wanted
-            self.check(word == wanted, f"the verdict of {one.lens} is {wanted}")
-        elif one.lens == "extremes" and lenses.flips(one.attribute):
-            pairs = self.level_pairs(one)
+            self.check(word == wanted, f"the verdict of {entry.lens} is {wanted}")
+        elif entry.lens == "extremes" and lenses.flips(entry.attribute):
+            pairs = self.level_pairs(entry)
             fails = [
-                lenses.limits(one.attribute, a, b, 1 - each)[0] > one.tolerance
+                lenses.limits(entry.attribute, a, b, 1 - each)[0] > entry.tolerance
                 for pair in pairs
                 for a, b in (pair, pair[::-1])
             ]
-            most = [lenses.limits(one.attribute, *pair, 1 - policy.alpha) for pair in pairs]
-            passes = [max(-low, high) < one.tolerance for low, high in most]
+            most = [lenses.limits(entry.attribute, *pair, 1 - policy.alpha) for pair in pairs]
+            passes = [max(-low, high) < entry.tolerance for low, high in most]
             wanted = "inconclusive" if pairs else "not measurable"
             if any(fails):
                 wanted = "fail"
             elif pairs and all(passes):
-                covered = lenses.coverage(one) >= policy.min_coverage - 1e-9
+                covered = lenses.coverage(entry) >= policy.min_coverage - 1e-9
                 wanted = "pass" if covered else wanted
-            self.check(word == wanted, f"the verdict of {one.lens} is {wanted}")
+            self.check(word == wanted, f"the verdict of {entry.lens} is {wanted}")
 
-    def level_pairs(self, one):
-        groups = self.world.groups[one.attribute]
-        able = [name for name in groups if self.lenses.level(one.attribute, name) is not None]
+    def level_pairs(self, entry):
+        groups = self.world.groups[entry.attribute]
+        able = [name for name in groups if self.lenses.level(entry.attribute, name) is not None]
         return list(combinations(able, 2))
 
-    def lens_row(self, one, row):
+    def lens_row(self, entry, row):
         """A row of the table of questions."""
         word = row[2].removesuffix(", not binding")
-        self.check((", not binding" in row[2]) is not one.binding, "binding")
-        self.lens_rows[one] = word
-        self.check_verdict(one, word)
+        self.check((", not binding" in row[2]) is not entry.binding, "binding")
+        self.lens_rows[entry] = word
+        self.check_verdict(entry, word)
         if len(row) < 10:
             self.check(word == "not measurable", "a verdict without numbers")
             return
-        if one.lens != "individual":
+        if entry.lens != "individual":
             low, high = (cell_of(text) for text in row[3:5])
             self.check(row[5] == f"{low['group']}, {high['group']}", "groups that decide")
             names = [f"{end}_{part}" for end in ("low", "high") for part in ("group", "value", "n")]
             parts = [side[part] for side in (low, high) for part in ("group", "value", "n")]
-            self.sides(one, gap=row[6], **dict(zip(names, parts, strict=True)))
-        if one.lens == "projection":
+            self.sides(entry, gap=row[6], **dict(zip(names, parts, strict=True)))
+        if entry.lens == "projection":
             self.check(row[7] == "", "a bound of the projection")
         elif row[7]:
             self.check(row[7][0] == (">" if word == "fail" else "<"), "sign of the bound")
-            bound = self.bound_of(one, row[7][2:])
-            beyond = bound >= one.tolerance if word == "fail" else bound <= one.tolerance
+            bound = self.bound_of(entry, row[7][2:])
+            beyond = bound >= entry.tolerance if word == "fail" else bound <= entry.tolerance
             self.check(beyond or word not in ("fail", "pass"), "bound of the verdict")
-        if row[9] and one.lens in SHARES:
-            gap = self.gap_of(one, {row[5].split(", ")[0], row[5].split(", ")[1]})
-            wanted = min(1.0, self.lenses.n_adjusted(one) * gap.p_fail)
+        if row[9] and entry.lens in SHARES:
+            gap = self.gap_of(entry, {row[5].split(", ")[0], row[5].split(", ")[1]})
+            wanted = min(1.0, self.lenses.n_adjusted(entry) * gap.p_fail)
             said = float(row[9])
             close = abs(said - wanted) <= 0.052 * wanted + 1e-12
             self.check(close, f"the adjusted p is {wanted:.3g}")
 
     # -- two groups --------------------------------------------------------------------------
 
-    def gap_of(self, one, names):
-        found = [gap for gap in self.lenses.gaps(one) if {gap.high, gap.low} == set(names)]
+    def gap_of(self, entry, names):
+        found = [gap for gap in self.lenses.gaps(entry) if {gap.high, gap.low} == set(names)]
         self.check(len(found) == 1, f"no comparison of {sorted(names)}")
         return found[0] if found else None
 
-    def sides(self, one, low_group, low_value, low_n, high_group, high_value, high_n, gap):
+    def sides(self, entry, low_group, low_value, low_n, high_group, high_value, high_n, gap):
         """Two groups with value and rows, the lower one first, and their gap."""
-        if one.lens == "extremes":
-            self.levels(one, gap, (high_group, high_value, high_n), (low_group, low_value, low_n))
+        if entry.lens == "extremes":
+            self.levels(entry, gap, (high_group, high_value, high_n), (low_group, low_value, low_n))
             return
-        found = self.gap_of(one, (low_group, high_group))
+        found = self.gap_of(entry, (low_group, high_group))
         if found is None:
             return
         values = low_value, high_value
         self.check((found.low, found.high) == (low_group, high_group) or found.size == 0, "order")
         holds = says(low_value, found.low_value) and says(high_value, found.high_value)
         self.check(holds, f"values are {found.low_value:.4f} and {found.high_value:.4f}: {values}")
-        if one.lens == "influence" or not self.world.weighted:
+        if entry.lens == "influence" or not self.world.weighted:
             ns = number(low_n), number(high_n)
             self.check(ns == (found.low_n, found.high_n), f"rows: {found.low_n}, {found.high_n}")
-        self.check(self.says_size(one, gap, found.size), f"the gap is {found.size:.4f}")
+        self.check(self.says_size(entry, gap, found.size), f"the gap is {found.size:.4f}")
 
-    def levels(self, one, gap, *sides):
+    def levels(self, entry, gap, *sides):
         values = []
         for name, text, n in sides:
-            rows = self.world.groups[one.attribute].get(name)
-            known = None if rows is None else self.lenses.level(one.attribute, name)
+            rows = self.world.groups[entry.attribute].get(name)
+            known = None if rows is None else self.lenses.level(entry.attribute, name)
             if known is None:
                 self.check(False, f"{name} has no level")
                 return
@@ -206,14 +206,14 @@ class LensReader(Lines):
         self.check(lens in NAMES and TITLES[lens] in text, "no such lens")
         return lens, parts
 
-    def rate(self, one, rate):
-        wanted = plain(self.lenses.rate_of(one.attribute))
+    def rate(self, entry, rate):
+        wanted = plain(self.lenses.rate_of(entry.attribute))
         self.check(rate == wanted, f"the rate is {wanted}")
 
-    def told_lens(self, one, word):
-        if one is not None:
-            self.told_lenses.append(one)
-            self.check(self.lens_word(one) == word, f"the table says {self.lens_word(one)}")
+    def told_lens(self, entry, word):
+        if entry is not None:
+            self.told_lenses.append(entry)
+            self.check(self.lens_word(entry) == word, f"the table says {self.lens_word(entry)}")
 
     def confident_lens(self, text):
         self.confident(text)
@@ -227,13 +227,13 @@ class LensReader(Lines):
         self.departure(one, notion, tolerance, first, second, gap)
         self.confident_lens(confidence)
 
-    def departure(self, one, notion, tolerance, first, second, gap):
+    def departure(self, entry, notion, tolerance, first, second, gap):
         self.check(notion == plain(self.lenses.notion), "notion")
-        self.says_tolerance(one, tolerance)
-        found = self.gap_of(one, (first, second))
+        self.says_tolerance(entry, tolerance)
+        found = self.gap_of(entry, (first, second))
         if found is not None:
             self.check((first, second) == (found.high, found.low) or found.size == 0, "order")
-            self.check(self.says_size(one, gap, found.size), f"the gap is {found.size:.4f}")
+            self.check(self.says_size(entry, gap, found.size), f"the gap is {found.size:.4f}")
 
     def on_undecided_projection(self, attribute, lens_title, tolerance, notion, gap, first,
                                 second, lens_note):  # fmt: skip
@@ -284,13 +284,13 @@ class LensReader(Lines):
             text = read_part("goes_with", goes_with)[1]["features"]
             self.features(text[:1].lower() + text[1:])
 
-    def limit(self, one, pair, said, side):
+    def limit(self, entry, pair, said, side):
         """A limit of the difference of worst cases."""
-        if one.lens != "extremes" or np.isnan(said):
+        if entry.lens != "extremes" or np.isnan(said):
             return
-        each = self.world.policy.alpha / self.lenses.n_adjusted(one)
+        each = self.world.policy.alpha / self.lenses.n_adjusted(entry)
         confidence = 1 - (each if side == 0 else self.world.policy.alpha)
-        low, high = self.lenses.limits(one.attribute, *pair, confidence)
+        low, high = self.lenses.limits(entry.attribute, *pair, confidence)
         wanted = max(low, 0.0) if side == 0 else max(high, -low)
         self.check(abs(said - wanted) <= 6e-4 + 1e-3 * wanted, f"the limit is {wanted:.4f}")
 
@@ -341,19 +341,19 @@ class LensReader(Lines):
             self.limit(one, pair, self.bound_of(one, bound), 1)
         self.why_not(one, remark)
 
-    def why_not(self, one, text):
+    def why_not(self, entry, text):
         """Why a lens decides nothing; other notes are those of the lens."""
         name, found = read_part("why_not_shown", text[:1].lower() + text[1:].partition("; of")[0])\
             or ("", {})  # fmt: skip
         lenses, policy = self.lenses, self.world.policy
         if name == "few_rows":
-            each = policy.alpha / lenses.n_adjusted(one)
+            each = policy.alpha / lenses.n_adjusted(entry)
             for key, level in (("passes", policy.alpha), ("fails", each)):
                 n = int(number(found[key]))
                 self.check(self.limits_of_rows(n, level), f"{n} rows are too few")
                 self.check(not self.limits_of_rows(n - 1, level), f"{n} rows are too many")
         elif name == "few_people":
-            share = lenses.coverage(one)
+            share = lenses.coverage(entry)
             self.check(says(f"{found['share']} %", share), f"covered are {share:.4f}")
             self.check(number(found["needed"]) == 100 * policy.min_coverage, "needed coverage")
 
@@ -402,7 +402,7 @@ class LensReader(Lines):
     # -- what informs ------------------------------------------------------------------------
 
     def on_others_inform(self):
-        self.check(set(self.lenses.wanted) != {one.lens for one in self.lenses.binding}, "none")
+        self.check(set(self.lenses.wanted) != {value.lens for value in self.lenses.binding}, "none")
 
     def on_lens_told(self, lens, attribute, lens_found, lens_note):
         lenses = self.lenses
@@ -492,7 +492,7 @@ class LensReader(Lines):
         known = set(self.world.X.columns)
         for part in found.values():
             names = set(names_in(part or ""))
-            more = {one for one in names if one.endswith(" more")}
+            more = {value for value in names if value.endswith(" more")}
             self.check(names - more <= known, f"features are {known}")
 
     def _extremes(self, attribute, horizon, first, first_level, second, second_level, gap, limits,
@@ -538,6 +538,6 @@ class LensReader(Lines):
         told = self.told_lenses
         self.check(len(told) == len(set(told)), "a lens is told twice")
         words = ["fail", "inconclusive", "not measurable"]
-        for one in self.lenses.binding:
-            if self.lens_word(one) in words and one not in told:
-                self.check(False, f"nothing is said of {one.lens} by {one.attribute}")
+        for value in self.lenses.binding:
+            if self.lens_word(value) in words and value not in told:
+                self.check(False, f"nothing is said of {value.lens} by {value.attribute}")

@@ -94,11 +94,12 @@ class Lenses:
 
     def criterion(self, lens, attribute):
         about = [
-            one
-            for one in self.policy.criteria
-            if one.lens == lens and (lens == "individual" or not attribute or one.covers(attribute))
+            criterion
+            for criterion in self.policy.criteria
+            if criterion.lens == lens
+            and (lens == "individual" or not attribute or criterion.covers(attribute))
         ]
-        return min(about, key=lambda one: not one.binding, default=None)
+        return min(about, key=lambda entry: not entry.binding, default=None)
 
     @cached_property
     def asked(self):
@@ -110,11 +111,11 @@ class Lenses:
             if (criterion := self.criterion(lens, name)) is not None
             and criterion.tolerance is not None
         ]
-        return sorted(found, key=lambda one: not one.binding)
+        return sorted(found, key=lambda entry: not entry.binding)
 
     @property
     def binding(self):
-        return [one for one in self.asked if one.binding]
+        return [value for value in self.asked if value.binding]
 
     # -- how many tests ----------------------------------------------------------------------
 
@@ -133,12 +134,14 @@ class Lenses:
     @cached_property
     def n_tests(self):
         """The tests of lenses that bind."""
-        return sum(self.n_tests_of(one.lens, one.attribute) for one in self.binding)
+        return sum(
+            self.n_tests_of(criterion.lens, criterion.attribute) for criterion in self.binding
+        )
 
-    def n_adjusted(self, one):
+    def n_adjusted(self, entry):
         """How many comparisons a fail of a lens is adjusted for."""
-        own = self.n_tests_of(one.lens, one.attribute)
-        n = self.world.n_tests if one.binding else own
+        own = self.n_tests_of(entry.lens, entry.attribute)
+        n = self.world.n_tests if entry.binding else own
         return max(n, 1) if self.policy.adjustment == "holm" else 1
 
     def large(self, attribute, least):
@@ -152,9 +155,9 @@ class Lenses:
 
     def rate_of(self, attribute):
         """The first rate that is asked by an attribute, those that bind first."""
-        asked = [one for one in self.policy.criteria if one.metric]
-        asked.sort(key=lambda one: not one.binding)
-        names = [one.metric for one in asked if one.covers(attribute)]
+        asked = [criterion for criterion in self.policy.criteria if criterion.metric]
+        asked.sort(key=lambda entry: not entry.binding)
+        names = [value.metric for value in asked if value.covers(attribute)]
         return next((name for name in names if name in RATES), "")
 
     def rated(self, attribute):
@@ -167,20 +170,20 @@ class Lenses:
 
     # -- gaps --------------------------------------------------------------------------------
 
-    def gaps(self, one):
+    def gaps(self, entry):
         """All comparisons of a lens in an attribute."""
-        return {"projection": self.departures, "influence": self.of_others}[one.lens](one)
+        return {"projection": self.departures, "influence": self.of_others}[entry.lens](entry)
 
     @property
     def notion(self):
         return "statistical_parity" if self.world.y is None else "equal_opportunity"
 
     @kept
-    def departures(self, one):
+    def departures(self, entry):
         """Pairs of groups whose scores are projected to rates that are nearly equal."""
         found = []
-        for pair in combinations(self.large(one.attribute, GROUP_ROWS), 2):
-            p, gap, sides = self.projected(one.attribute, pair, one.tolerance)
+        for pair in combinations(self.large(entry.attribute, GROUP_ROWS), 2):
+            p, gap, sides = self.projected(entry.attribute, pair, entry.tolerance)
             if np.isnan(p):
                 continue
             sides = sides if gap >= 0 else sides[::-1]
@@ -217,9 +220,9 @@ class Lenses:
         return p, sides[0][1] - sides[1][1], sides
 
     @kept
-    def of_others(self, one):
+    def of_others(self, entry):
         """The gap of every group to all others together, by the score test of two shares."""
-        metric, attribute = self.rate_of(one.attribute), one.attribute
+        metric, attribute = self.rate_of(entry.attribute), entry.attribute
         groups, tested = self.world.groups[attribute], self.rated(attribute)
         found = []
         for name in tested if len(tested) > 2 else tested[:1]:
@@ -233,7 +236,7 @@ class Lenses:
             if not all(self.world.is_large(metric, rows, 30) for *_, rows in sides):
                 continue
             (b, low, y, m, _), (a, high, x, n, _) = sorted(sides, key=lambda side: side[0])
-            p = tolerance.of_shares(x, n, y, m, one.tolerance) if one.tolerance else (1, 1)
+            p = tolerance.of_shares(x, n, y, m, entry.tolerance) if entry.tolerance else (1, 1)
             found.append(Gap(high, low, a, b, n, m, a - b, *p))
         return found
 
@@ -319,25 +322,25 @@ class Lenses:
         groups = self.world.groups[attribute]
         samples = [np.sort(self.discrimination[groups[name]])[::-1] for name in (first, second)]
         most = max(60, int(6 * max(map(len, samples)) / HORIZON))
-        counts = [np.arange(min(len(one), most) + 1) for one in samples]
+        counts = [np.arange(min(len(sample), most) + 1) for sample in samples]
         each = [
-            extremes.deviance(count, len(one), HORIZON)
-            for count, one in zip(counts, samples, strict=True)
+            extremes.deviance(count, len(sample), HORIZON)
+            for count, sample in zip(counts, samples, strict=True)
         ]
         chances = [
-            stats.binom.pmf(count, len(one), 1 / HORIZON)
-            for count, one in zip(counts, samples, strict=True)
+            stats.binom.pmf(count, len(sample), 1 / HORIZON)
+            for count, sample in zip(counts, samples, strict=True)
         ]
         sums, chance = np.add.outer(*each), np.multiply.outer(*chances)
         order = np.argsort(-sums, axis=None)
         beyond = np.cumsum(chance.ravel()[order])
         cut = sums.ravel()[order][np.argmax(beyond > 1 - confidence)]
-        highest = [np.append(np.inf, one) for one in samples]
-        lowest = [np.append(one, -np.inf) for one in samples]
+        highest = [np.append(np.inf, sample) for sample in samples]
+        lowest = [np.append(sample, -np.inf) for sample in samples]
         i, j = np.nonzero(sums <= cut + 1e-9)
         low = (lowest[0][i] - highest[1][j]).min()
         high = (highest[0][i] - lowest[1][j]).max()
-        free = [extremes.lower_free(one, HORIZON, confidence) for one in samples]
+        free = [extremes.lower_free(sample, HORIZON, confidence) for sample in samples]
         low = free[0] - 1.0 if np.isinf(low) else low
         high = 1.0 - free[1] if np.isinf(high) else high
         return low, high
@@ -345,16 +348,16 @@ class Lenses:
     # -- coverage ----------------------------------------------------------------------------
 
     @kept
-    def coverage(self, one):
+    def coverage(self, entry):
         """The share of people in groups that a lens compared."""
-        world, lens, name = self.world, one.lens, one.attribute
+        world, lens, name = self.world, entry.lens, entry.attribute
         if self.lacks(lens) or self.refused(lens):
             return 0.0
         if lens == "individual":
             if world.y is None:
                 return 0.0
             rows = np.ones(world.n, dtype=bool)
-            if one.criterion.fair_metric is None:
+            if entry.criterion.fair_metric is None:
                 for each in world.attributes:
                     rows &= np.any(list(world.groups[each].values()), axis=0)
             return world.w[rows].sum() / world.w.sum()
@@ -363,11 +366,11 @@ class Lenses:
             able = [group for group in groups if self.level(name, group) is not None]
             able = able if len(able) > 1 and self.flips(name) else []
         elif lens == "influence":
-            found, tested = self.of_others(one), self.rated(name)
+            found, tested = self.of_others(entry), self.rated(name)
             able = [group for group in tested if len(tested) == 2 and found]
             able = able or [
                 group for group in tested if any(group in (gap.high, gap.low) for gap in found)
             ]
         else:
-            able = {group for gap in self.departures(one) for group in (gap.high, gap.low)}
+            able = {group for gap in self.departures(entry) for group in (gap.high, gap.low)}
         return sum(world.w[groups[group]].sum() for group in able) / world.w.sum()

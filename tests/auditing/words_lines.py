@@ -6,7 +6,7 @@ import numpy as np
 
 from .words import METRICS
 
-BY_WORDS = {one.words: name for name, one in METRICS.items()}
+BY_WORDS = {metric.words: name for name, metric in METRICS.items()}
 #: What a sentence may call a metric.
 WORDS = (*BY_WORDS, *METRICS)
 _SIZE = re.compile(r"(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)( %| points|)")

@@ -66,11 +66,11 @@ class MarkdownReader(Reader):
     def headings(self, seen):
         self.line = "the headings"
         for name in ("Questions", "Groups", "Notes"):
-            self.check(any(one.startswith(name) for one in seen), f"no part {name}")
+            self.check(any(value.startswith(name) for value in seen), f"no part {name}")
         for name in seen:
             self.check(name.startswith((*PARTS, "Strata: ")), f"no part of an audit: {name}")
-        for crude in (one for one in seen if one.startswith("Groups")):
-            compared = any(self.world.pairs(one) for one in self.world.questions)
+        for crude in (value for value in seen if value.startswith("Groups")):
+            compared = any(self.world.pairs(question) for question in self.world.questions)
             said = "crude" in crude
             self.check(not said or bool(self.world.strata), "crude values without strata")
             self.check(said or not (self.world.strata and compared), "crude values")
@@ -144,7 +144,9 @@ class MarkdownReader(Reader):
             self.line = "  ".join(row)
             # What stands in the place of numbers goes on after the verdict.
             row = row if row[6] else row[:3]
-            lens = next((one for one in lenses if row[:2] == [one.attribute, one.lens]), None)
+            lens = next(
+                (value for value in lenses if row[:2] == [value.attribute, value.lens]), None
+            )
             if lens is not None:
                 self.lens_row(lens, row)
                 continue

@@ -32,21 +32,21 @@ class RequestReader(Lines):
         world = self.world
         self.check(number(n_rows) == world.n, "number of rows")
         words = [self.rows[i][0] for i in range(len(world.binding)) if i in self.rows]
-        words += [self.lens_word(one) for one in world.lenses.binding]
+        words += [self.lens_word(value) for value in world.lenses.binding]
         worst = min(words, key=WORST.index, default="not asked")
         self.check(HEADLINES.get(verdict) == worst, f"verdict of the table: {worst}")
         self.check(f'policy "{world.policy.name}"' in policy, "policy")
-        for one in world.policy.binding:
-            if one.lens is not None:
-                self.lens_criterion(one, policy)
+        for rule in world.policy.binding:
+            if rule.lens is not None:
+                self.lens_criterion(rule, policy)
                 continue
-            text = f"{one.metric} ({METRICS[one.metric].words}), "
-            at_least = one.tolerance is None
-            text += f"ratios of at least {one.ratio:g}" if at_least else ""
-            text += "" if at_least else f"differences up to {one.tolerance:g}"
+            text = f"{rule.metric} ({METRICS[rule.metric].words}), "
+            at_least = rule.tolerance is None
+            text += f"ratios of at least {rule.ratio:g}" if at_least else ""
+            text += "" if at_least else f"differences up to {rule.tolerance:g}"
             self.check(text in policy, f"criterion {text}")
-            if one.reference is not None:
-                self.check(f"to {'the ' * (one.reference in ('highest', 'best'))}{one.reference}"
+            if rule.reference is not None:
+                self.check(f"to {'the ' * (rule.reference in ('highest', 'best'))}{rule.reference}"
                            in policy, "reference")  # fmt: skip
         covered = read_part("covered", covered)
         shares = {}
@@ -54,11 +54,11 @@ class RequestReader(Lines):
             texts = re.findall(r"(.+?) (more than 99\.9 %|[\d.]+ %)(?:, |$)", covered[1]["shares"])
             shares = dict(texts)
         everything = [*world.binding, *world.lenses.binding]
-        binding = dict.fromkeys(one.attribute for one in everything if one.attribute)
+        binding = dict.fromkeys(value.attribute for value in everything if value.attribute)
         self.check(set(shares) == set(binding), "attributes of coverage")
         for name, text in shares.items():
             least = world.coverage(name)
-            if any(one.lens == "projection" for one in world.lenses.binding):
+            if any(value.lens == "projection" for value in world.lenses.binding):
                 # Whose law may not hold for a pair: the references do not say for which.
                 self.check(number(text.split()[-2]) <= 100 * least + 0.06, f"covered {least:.5f}")
                 continue
@@ -68,11 +68,11 @@ class RequestReader(Lines):
         is_for_all = verdict in ("PASS", f"NO FAIL {NO_PASS}")
         self.check(not (is_for_all and partial), "a pass for all, though people are left out")
 
-    def lens_criterion(self, one, policy):
+    def lens_criterion(self, entry, policy):
         """What a binding lens is held to."""
-        word = "growth" if one.lens == "individual" else "differences"
-        times = " times" if one.lens == "individual" else ""
-        text = rf"{one.lens} \([^()]+\), {word} up to {one.tolerance:g}{times}"
+        word = "growth" if entry.lens == "individual" else "differences"
+        times = " times" if entry.lens == "individual" else ""
+        text = rf"{entry.lens} \([^()]+\), {word} up to {entry.tolerance:g}{times}"
         self.check(re.search(text, policy), f"criterion {text}")
 
     def on_asked_data(self, data, rows, version):

@@ -141,7 +141,7 @@ class RuleReader(Lines):
         self.check(all(x == 0 for x, _ in counts.values()), "somebody is selected")
 
     def on_no_reference(self):
-        names = [n for one in self.world.policy.criteria for n in one.attributes or ()]
+        names = [n for criterion in self.world.policy.criteria for n in criterion.attributes or ()]
         self.check(self.attribute not in names, "there is a reference")
 
     def how(self, text):
@@ -212,7 +212,11 @@ class RuleReader(Lines):
     @property
     def reference(self):
         """The group that a lender compares all others of an attribute with."""
-        [one] = [one for one in self.world.policy.criteria if one.covers(self.attribute)]
+        [one] = [
+            criterion
+            for criterion in self.world.policy.criteria
+            if criterion.covers(self.attribute)
+        ]
         [name] = [name for name in self.known if self.world.plain(name) == one.reference]
         return name
 
@@ -263,7 +267,7 @@ class RuleReader(Lines):
     def of_category(self, by):
         """The attribute of a table of categories; intersections have both."""
         names = {"sex": "sex", "race or ethnicity": "race"}
-        return " and ".join(names[one] for one in by.split(" and "))
+        return " and ".join(names[part] for part in by.split(" and "))
 
     def category_counts(self, by, rate_name):
         world, attribute = self.world, self.of_category(by)

@@ -31,7 +31,9 @@ class NoteReader(Lines):
 
     def on_equal_is(self):
         criteria = self.world.policy.criteria
-        is_there = any(one.tolerance is None and one.ratio is None for one in criteria)
+        is_there = any(
+            criterion.tolerance is None and criterion.ratio is None for criterion in criteria
+        )
         self.check(is_there, "all criteria have thresholds")
 
     def on_table_is(self, confidence):
@@ -102,8 +104,8 @@ class NoteReader(Lines):
             rate = np.average(self.world.y[rows[name]], weights=self.world.w[rows[name]])
             self.check(says(text, rate), f"base rate of {name} is {rate:.4f}")
         self.check(policy == self.world.policy.name, "policy")
-        for one in self.world.binding:
-            self.check(METRICS[one.metric].words in asked, "what is asked")
+        for value in self.world.binding:
+            self.check(METRICS[value.metric].words in asked, "what is asked")
 
     def on_small_intersections(self, n, groups):
         small = self.small_intersections()
@@ -125,20 +127,20 @@ class NoteReader(Lines):
         """Eligible rows of the intersections that a metric does not compare, by metric."""
         small, world = {}, self.world
         for attribute in world.groups.keys() - world.attributes.keys():
-            for one in world.policy.criteria:
+            for criterion in world.policy.criteria:
                 parts = attribute.split(" and ")
-                if one.metric is None or one.is_fixed_reference:
+                if criterion.metric is None or criterion.is_fixed_reference:
                     continue
                 # A group whose clusters are all dropped stops the whole question.
                 if not all(rows.any() for rows in world.groups[attribute].values()):
                     continue
-                if not all(map(one.covers, parts)):
+                if not all(map(criterion.covers, parts)):
                     continue
-                if not set(METRICS[one.metric].needs) <= world.roles:
+                if not set(METRICS[criterion.metric].needs) <= world.roles:
                     continue
                 for name, rows in world.groups[attribute].items():
-                    if not world.is_large(one.metric, rows):
-                        n = world.n_eligible(one.metric, rows)
+                    if not world.is_large(criterion.metric, rows):
+                        n = world.n_eligible(criterion.metric, rows)
                         small.setdefault((attribute, name), set()).add(n)
         return small
 
@@ -236,7 +238,9 @@ class TableReader(Lines):
         lenses = self.world.lenses.asked
         for place, row in enumerate(rows):
             self.line = "  ".join(row)
-            lens = next((one for one in lenses if row[:2] == [one.attribute, one.lens]), None)
+            lens = next(
+                (value for value in lenses if row[:2] == [value.attribute, value.lens]), None
+            )
             if lens is not None:
                 self.lens_row(lens, row)
                 continue
@@ -255,12 +259,12 @@ class TableReader(Lines):
 
     def crossed(self, row):
         """The question about an intersection that does not bind and fails."""
-        for one in self.world.policy.criteria:
-            if one.metric == row[1] and row[0] in self.world.groups:
-                scale = "difference" if one.ratio is None else "ratio"
-                is_points = "points" in row[6] or not METRICS[one.metric].is_share
+        for criterion in self.world.policy.criteria:
+            if criterion.metric == row[1] and row[0] in self.world.groups:
+                scale = "difference" if criterion.ratio is None else "ratio"
+                is_points = "points" in row[6] or not METRICS[criterion.metric].is_share
                 if (scale == "difference") == is_points:
-                    return Asked(one, row[0])
+                    return Asked(criterion, row[0])
         return None
 
     def row(self, place, asked, row):
@@ -301,7 +305,7 @@ class TableReader(Lines):
             inner = bound >= limit - 1e-9 if asked.scale == "difference" else bound <= limit + 1e-9
             self.check(inner, "bound of a fail")
         if word == "pass":
-            self.check(not any(self.beyond(asked, one) for one in sizes), f"gaps are {sizes}")
+            self.check(not any(self.beyond(asked, value) for value in sizes), f"gaps are {sizes}")
             self.check(not self.beyond(asked, bound), "bound of a pass")
         self.check(word != "no fail" or not world.policy.has_pass, "a policy that knows a pass")
         self.check(word != "not asked", "a question with a test that was not asked")
@@ -324,13 +328,13 @@ class TableReader(Lines):
         pair = self.world.compared(metric, attribute, first, second)
         many = len(pair.strata) > 12
         self.check(len(rows) == (12 if many else len(pair.strata)), "number of strata")
-        for name, one, two, gap, weight in rows:
-            self.line = "  ".join((name, one, two, gap, weight))
+        for name, row, two, gap, weight in rows:
+            self.line = "  ".join((name, row, two, gap, weight))
             if name not in pair.strata:
                 self.check(False, "no such stratum")
                 continue
             a, n, b, m, k = pair.strata[name]
-            for text, value, count in ((one, a, n), (two, b, m)):
+            for text, value, count in ((row, a, n), (two, b, m)):
                 wanted = re.match(r"(.+) of ([\d,]+)$", text)
                 if np.isnan(value):
                     self.check(text == f"no value ({count:,})", "no value")

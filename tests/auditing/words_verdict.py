@@ -19,10 +19,10 @@ class VerdictReader(Lines):
     def asked(self, attribute, metric, scale, binding=True):
         """The question that a sentence is about."""
         name = BY_WORDS.get(metric, metric)
-        for one in self.world.questions:
-            about = one.attribute, one.metric, one.scale, one.criterion.binding
+        for question in self.world.questions:
+            about = question.attribute, question.metric, question.scale, question.criterion.binding
             if about == (attribute, name, scale, binding):
-                return one
+                return question
         self.check(False, f"no such question: {attribute}, {metric}, {scale}")
         return None
 
@@ -298,7 +298,7 @@ class VerdictReader(Lines):
             self.check(told == min(self.n_of(word), 3), f"questions that are {word}: {told}")
         told = sum(self.verdict(asked) == "pass" for asked in self.told)
         passes = self.n_of("pass") and self.n_of_all("pass") == self.n_asked
-        kinds = {(one.metric, one.scale) for one in self.world.binding}
+        kinds = {(value.metric, value.scale) for value in self.world.binding}
         self.check(not passes or told == min(len(kinds), 3), f"questions that pass: {told}")
 
     def on_more_fail(self, n):
@@ -356,15 +356,15 @@ class VerdictReader(Lines):
 
     def on_not_binding(self, what):
         names = [
-            f"{one.metric} by {one.attribute}"
-            for one in self.world.questions
-            if not one.criterion.binding and self.verdict(one) == "fail"
+            f"{question.metric} by {question.attribute}"
+            for question in self.world.questions
+            if not question.criterion.binding and self.verdict(question) == "fail"
         ]
         names += [f"{row[1]} by {row[0]}" for row in self.crossed_rows]
         names += [
-            f"{one.lens} by {one.attribute}"
-            for one, word in self.lens_rows.items()
-            if not one.binding and word == "fail"
+            f"{value.lens} by {value.attribute}"
+            for value, word in self.lens_rows.items()
+            if not value.binding and word == "fail"
         ]
         left = what
         for name in sorted(names, key=len, reverse=True):
@@ -373,9 +373,9 @@ class VerdictReader(Lines):
 
     def on_pairs_shown(self, attribute, metric, n, n_all):
         sizes = {
-            len(self.world.pairs_shown(one))
-            for one in self.world.binding
-            if (one.attribute, METRICS[one.metric].words) == (attribute, metric)
+            len(self.world.pairs_shown(value))
+            for value in self.world.binding
+            if (value.attribute, METRICS[value.metric].words) == (attribute, metric)
         }
         self.check(number(n_all) in sizes and number(n) <= number(n_all), f"pairs: {sizes}")
 
@@ -387,12 +387,12 @@ class VerdictReader(Lines):
         able = self.world.tested(name, attribute)
         self.check(set(names) <= set(able), "groups")
         rows = self.world.groups[attribute]
-        shown = sum(self.world.w[rows[one]].sum() for one in able if one not in names)
+        shown = sum(self.world.w[rows[value]].sum() for value in able if value not in names)
         self.check(says(share, shown / self.world.w.sum()), "share of people")
 
     def on_not_measurable(self, attribute, metric, reason):
-        named = [one for one in self.world.binding if one.attribute == attribute]
-        named = [one for one in named if METRICS[one.metric].words == metric]
+        named = [value for value in self.world.binding if value.attribute == attribute]
+        named = [value for value in named if METRICS[value.metric].words == metric]
         empty = re.match(r"\w+ is (0|1e-\d+) and (0|1e-\d+) in (.+) and (.+): nothing is", reason)
         if empty is not None:
             # The comparison with the widest limit is one of two shares of 0.
@@ -401,11 +401,13 @@ class VerdictReader(Lines):
                 self.world.value(named[0].metric, groups[name]) for name in empty.groups()[2:]
             }
             self.check(values == {0.0}, f"values are {values}")
-            [one] = [one for one in named if one.scale == "ratio"]
+            [one] = [value for value in named if value.scale == "ratio"]
             self.told[one] = set(empty.groups()[2:])
             return
-        self.check(any(self.verdict(one) == "not measurable" for one in named), "measurable")
-        self.check(any(not self.world.pairs(one) for one in named), "there are groups to compare")
+        self.check(any(self.verdict(value) == "not measurable" for value in named), "measurable")
+        self.check(
+            any(not self.world.pairs(value) for value in named), "there are groups to compare"
+        )
         for name in self.world.groups[attribute]:
             found = re.search(rf"(?<!\w){re.escape(name)}: (.+)", reason)
             self.lack(named[0].metric, attribute, name, found[1] if found else "")

@@ -56,9 +56,9 @@ def plain_frame():
     texts = ("age", "month", "region")
     return pl.DataFrame(
         {
-            **{n: [None if pd.isna(one) else str(one) for one in held[n]] for n in texts},
+            **{n: [None if pd.isna(value) else str(value) for value in held[n]] for n in texts},
             "grade": pl.Series(BOOK["grade"].astype(str).to_list(), dtype=pl.Enum(GRADES)),
-            "visits": [None if one is pd.NA else int(one) for one in BOOK["visits"]],
+            "visits": [None if visit is pd.NA else int(visit) for visit in BOOK["visits"]],
             "repaid": BOOK["repaid"].astype(bool).to_list(),
             "score": BOOK["score"].to_numpy(),
             "approved": BOOK["approved"].to_numpy(),
@@ -154,8 +154,8 @@ def test_the_same_numbers_from_elsewhere(name, other):
     assert mine.group_sizes == theirs.group_sizes
     assert (mine.estimate, mine.statistic) == (theirs.estimate, theirs.statistic)
     assert mine.pvalue == theirs.pvalue or (np.isnan(mine.pvalue) and np.isnan(theirs.pvalue))
-    for one, again in zip(mine.comparisons, theirs.comparisons, strict=True):
-        assert {one.first, one.second} == {again.first, again.second}
+    for comparison, again in zip(mine.comparisons, theirs.comparisons, strict=True):
+        assert {comparison.first, comparison.second} == {again.first, again.second}
 
 
 def test_grades_come_in_their_order_where_it_is_known(other):
@@ -165,7 +165,9 @@ def test_grades_come_in_their_order_where_it_is_known(other):
     assert order == GRADES
     cells = fa.tabulate(other, y_true="repaid", sensitive_features="grade")
     knows = not (isinstance(other, str | dict))
-    assert list(cells.group_sizes()) == [(one,) for one in (GRADES if knows else sorted(GRADES))]
+    assert list(cells.group_sizes()) == [
+        (grade,) for grade in (GRADES if knows else sorted(GRADES))
+    ]
 
 
 def test_a_group_of_three_rows_is_told_and_not_hidden():

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import fairaudit_rs as fa
 from fairaudit_rs.auditing.policy_file import read_roles
 from fairaudit_rs.cli import main
-from fairaudit_rs.data.combined import NONE_OF_THESE
+from fairaudit_rs.data.combined_columns import NONE_OF_THESE
 from tests.printed import without_source
 
 RACES = ("black", "white", "asian")
@@ -38,7 +38,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 # -- the function --------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_an_audit_of_it_is_that_of_the_attribute():
 @pytest.mark.parametrize(("change", "yes", "no"), [(int, 1, 0), (bool, True, False)])
 def test_a_column_of_0_and_1_compares_with_everyone_else_and_says_so(change, yes, no):
     frame = rows()
-    flag = [change(one) for one in frame["black"]]
+    flag = [change(value) for value in frame["black"]]
     audit = fa.audit(y_pred=frame["approved"], sensitive_features={"black": flag}, rng=1)
     told = f"black = {yes} is compared with everyone else (black = {no})"
     assert told in audit.warnings

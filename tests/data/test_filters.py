@@ -6,7 +6,7 @@ import math
 import polars as pl
 import pytest
 
-from fairaudit_rs.data.filters import decision, row_filter
+from fairaudit_rs.data.filters import parse_decision, row_filter
 from fairaudit_rs.errors import ArgumentError, ColumnError
 
 ROWS = pl.DataFrame(
@@ -122,7 +122,7 @@ def test_columns_that_are_not_there(text):
 
 
 def test_a_decision():
-    name, values = decision("score=0.7", ROWS.schema)
+    name, values = parse_decision("score=0.7", ROWS.schema)
     assert name == "score >= 0.7"
     assert ROWS.select(values).to_series().to_list() == [0, 1, None, None, 1]
 
@@ -140,4 +140,4 @@ def test_a_decision():
 )
 def test_decisions_that_are_refused(text, message):
     with pytest.raises((ArgumentError, ColumnError), match=message):
-        decision(text, ROWS.schema)
+        parse_decision(text, ROWS.schema)

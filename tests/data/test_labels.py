@@ -10,7 +10,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.data.ordered import MISSING, Ordered, in_order
+from fairaudit_rs.data.ranked_labels import MISSING, RankedLabel, in_order
 from fairaudit_rs.data.tables import AuditTable
 
 pd = pytest.importorskip("pandas")
@@ -166,7 +166,7 @@ def test_ordered_labels_are_text():
     assert low == "low"
     assert {low: 1}["low"] == 1
     for again in (copy.deepcopy(high), pickle.loads(pickle.dumps(high))):
-        assert (again, again.rank, type(again)) == ("high", 1, Ordered)
+        assert (again, again.rank, type(again)) == ("high", 1, RankedLabel)
 
 
 # -- missing -----------------------------------------------------------------------------------

@@ -170,12 +170,12 @@ def test_audits():
     religion = rng.choice(["Christian", "Muslim", "None"], 900)
     given = {"y_pred": rng.integers(0, 2, 900), "sensitive_features": {"religion": religion}}
     audit = fa.audit(**given, policy="parity", rng=1)
-    assert {one.group for one in audit.questions[0].groups} == {"Christian", "Muslim"}
+    assert {group.group for group in audit.questions[0].groups} == {"Christian", "Muslim"}
     n = int((religion == "None").sum())
     assert f"Excluded: {n:,} people without a known religion." in audit.summary()
     assert any(text.startswith("religion: the text 'None' in ") for text in audit.warnings)
     kept = fa.audit(**given, policy="parity", rng=1, missing="keep_texts")
-    assert {one.group for one in kept.questions[0].groups} == {"Christian", "Muslim", "None"}
+    assert {group.group for group in kept.questions[0].groups} == {"Christian", "Muslim", "None"}
     assert not any("read as a missing value" in text for text in kept.warnings)
 
 
@@ -193,7 +193,7 @@ def test_the_lenses_of_an_audit_keep_them_too():
         missing="keep_texts",
         rng=1,
     )
-    [found] = [one for one in kept.others if one.lens == "influence"]
+    [found] = [finding for finding in kept.others if finding.lens == "influence"]
     assert found.reason is None
     assert {found.first, found.second} <= {"None", "Muslim", None}
 
@@ -205,7 +205,7 @@ class TestCommand:
         frame.write_csv(path)
         given = ("permutation", path, "-s", "sex", "--y-pred", "hired", "-m", "selection_rate")
         return CliRunner().invoke(
-            main, [str(one) for one in (*given, "--seed", "1", "--n-resamples", "99", *more)]
+            main, [str(value) for value in (*given, "--seed", "1", "--n-resamples", "99", *more)]
         )
 
     def test_missing(self, tmp_path):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import fairaudit_rs as fa
 from fairaudit_rs import _native
 from fairaudit_rs.cli import main
-from fairaudit_rs.data.groups import group_name, printable
+from fairaudit_rs.data.groups import escape_controls, group_name
 from fairaudit_rs.errors import DataError
 
 from ..children import run_child
@@ -33,7 +33,7 @@ def test_names_that_steer_are_written_as_codes(name):
 def test_other_names_stay_as_they_are():
     for name in ("black", "Ω é 日本", "a & b", "\\x1b", "no\u00a0break", "a\u3000b", 3, None, 0.5):
         assert group_name(name) == str(name)
-    assert printable("a\nb\r", kept="\n") == "a\nb\\r"
+    assert escape_controls("a\nb\r", kept="\n") == "a\nb\\r"
 
 
 def audits(name):
@@ -53,10 +53,10 @@ def audits(name):
 
 
 def test_no_result_prints_what_steers():
-    name = "".join(one for one in STEERING if one != "\ud800")
+    name = "".join(word for word in STEERING if word != "\ud800")
     for result in audits(name):
         text = f"{result}{result!r}{result._repr_html_()}"
-        assert printable(text, kept="\n") == text
+        assert escape_controls(text, kept="\n") == text
         assert "red" not in text or "\\x1b[31mred" in text
         assert "\nlines" not in text
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairaudit_rs.data import numbering
-from fairaudit_rs.data.numbering import differing, numbered, of_units
+from fairaudit_rs.data.numbering import differing_rows, number_values, of_units
 
 RNG = np.random.default_rng(0)
 KINDS = {
@@ -28,7 +28,7 @@ def test_numbers_are_those_of_unique(monkeypatch, kind, part):
     monkeypatch.setattr(numbering, "_PART", part)
     values = KINDS[kind]
     distinct, place = np.unique(values, return_inverse=True)
-    codes, n = numbered(values)
+    codes, n = number_values(values)
     assert codes.dtype == np.uint32
     assert n == len(distinct)
     np.testing.assert_array_equal(codes, place.ravel())
@@ -40,5 +40,11 @@ def test_units_have_the_code_of_their_rows(monkeypatch):
     codes = np.array([4, 5, 6, 5, 4], dtype=np.uint16)
     of_unit = of_units(codes, unit, 3)
     assert of_unit.tolist() == [4, 6, 5]
-    assert not differing(codes, unit, of_unit).any()
-    assert differing(codes, unit, np.array([4, 6, 9])).tolist() == [False, True, False, True, False]
+    assert not differing_rows(codes, unit, of_unit).any()
+    assert differing_rows(codes, unit, np.array([4, 6, 9])).tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]

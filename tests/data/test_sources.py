@@ -10,8 +10,8 @@ from fairaudit_rs.data import arrays
 from fairaudit_rs.data.arrays import ArraySource
 from fairaudit_rs.data.frames import FrameSource
 from fairaudit_rs.data.tables import AuditTable
-from fairaudit_rs.permutation.comparison import Settings, compare
-from fairaudit_rs.permutation.question import pose
+from fairaudit_rs.permutation.comparison import ComparisonSettings, compare_groups
+from fairaudit_rs.permutation.question import pose_metric
 
 N = 900
 ATTRIBUTES = ("sex", "region", "age")
@@ -59,7 +59,7 @@ def data(request, frame, tmp_path):
 
 
 NAMES = {"y_true": "label", "y_pred": "decision", "y_score": "score"}
-SETTINGS = Settings(
+SETTINGS = ComparisonSettings(
     alternative="two-sided",
     adjust="holm",
     engine="auto",
@@ -102,8 +102,8 @@ def asked_together(data, names, needs):
     for attribute in ATTRIBUTES:
         part = table.by(attribute)
         for name in names:
-            question = pose(part, metrics.get(name), seed=7, n_threads=1)
-            found[attribute, name] = compare(question, SETTINGS)
+            question = pose_metric(part, metrics.get(name), seed=7, n_threads=1)
+            found[attribute, name] = compare_groups(question, SETTINGS)
     return found
 
 
@@ -153,11 +153,11 @@ class TestShared:
         table = AuditTable.make(
             data=wide, y_pred="decision", sensitive_features=["sex", "id"]
         ).shared()
-        question = pose(table.by("sex"), metrics.get("selection_rate"))
+        question = pose_metric(table.by("sex"), metrics.get("selection_rate"))
         assert question.problem.keys == (("f",), ("m",))
         for _ in range(2):
             with pytest.raises(errors.TooManyValuesError, match="sensitive_features 'id' has more"):
-                pose(table.by("id"), metrics.get("selection_rate"))
+                pose_metric(table.by("id"), metrics.get("selection_rate"))
 
     def test_an_attribute_that_is_not_there(self, frame):
         table = AuditTable.make(data=frame, y_pred="decision", sensitive_features=["sex"]).shared()

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.data.frames import column_names, scanned
-from fairaudit_rs.data.reading import Reading
+from fairaudit_rs.data.filtered_files import FileOptions
+from fairaudit_rs.data.frames import column_names, scan_files
 from fairaudit_rs.data.text_files import TextFormat
 from fairaudit_rs.errors import ArgumentError, ColumnError, FairAuditError
 
@@ -16,7 +16,7 @@ WANTED = pl.DataFrame({"repaid": [1, 0, 1], "name": ["José", "a,b", "NA"], "sex
 
 
 def read(path, **form):
-    return scanned(path, TextFormat(**form)).collect()
+    return scan_files(path, TextFormat(**form)).collect()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_texts_of_missing_values(ending, tmp_path):
     path = tmp_path / f"a.{ending}"
     (WANTED.write_csv if ending == "csv" else WANTED.write_parquet)(path)
     form = TextFormat(missing=("NA", "?"))
-    found = Reading(form=form).opened(path).frame.collect()
+    found = FileOptions(form=form).opened(path).frame.collect()
     assert found["name"].to_list() == ["José", "a,b", None]
     assert found["sex"].to_list() == ["f", "m", None]
     assert found["repaid"].to_list() == [1, 0, 1]

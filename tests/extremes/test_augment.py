@@ -10,8 +10,8 @@ from scipy import stats
 
 from fairaudit_rs import errors
 from fairaudit_rs.extremes.augment import NO_INTERVAL, TailEstimates, TopUps, augmented_tails
+from fairaudit_rs.extremes.frame_rows import take_rows
 from fairaudit_rs.extremes.smoothed import SmoothedBootstrap
-from fairaudit_rs.extremes.writing import taken
 
 from ..reference import extremes as reference
 
@@ -182,7 +182,7 @@ def test_neither_the_order_of_rows_nor_other_groups_change_a_group():
     X = frames()
     options = {"n_resamples": 5, "rng": 3, "pvalue": lambda c: float(np.mean(c > 1))}
     first = augmented_tails(own, X, tail, **options)
-    shuffled = taken(X["g"], np.random.default_rng(0).permutation(200))
+    shuffled = take_rows(X["g"], np.random.default_rng(0).permutation(200))
     assert augmented_tails(own, {"g": shuffled}, tail, **options)["g"] == first["g"]
     assert augmented_tails(own, X, tail, **{**options, "rng": 4})["g"] != first["g"]
 

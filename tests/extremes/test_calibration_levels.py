@@ -13,7 +13,7 @@ from fairaudit_rs.extremes.problem import TailProblem
 from ..reference.extremes_designs import EXPONENTIAL, INDEX, LAWS, MIXTURES
 
 CALL = _native.Call(1)
-NODES, PROBABILITIES = (np.array(one) for one in _native.cut_grid())
+NODES, PROBABILITIES = (np.array(row) for row in _native.cut_grid())
 #: Quantiles of the oracles.
 OUTER = (0.005, 0.025, 0.05, 0.5, 0.95, 0.975, 0.995)
 #: Oracles of section 5, n = 500, k = 34, m = 500, and of its measurements at n = 2,000, k = 78.
@@ -35,7 +35,7 @@ def flat_cuts():
 
 
 def at_outer(cuts, shape):
-    columns = [int(np.flatnonzero(one == PROBABILITIES)[0]) for one in OUTER]
+    columns = [int(np.flatnonzero(number == PROBABILITIES)[0]) for number in OUTER]
     return np.array([np.interp(shape, NODES, cuts.values[:, column]) for column in columns])
 
 
@@ -161,9 +161,9 @@ def test_order_statistics_hold_where_no_fit_does():
         assert found.standing == "extrapolated"
         wrong["between"][0] += truth < found.low
         wrong["between"][1] += truth > found.high
-    assert all(at_most(one, samples, 0.025) for one in wrong["primary"])
+    assert all(at_most(value, samples, 0.025) for value in wrong["primary"])
     # The largest row is below the level in (1 - 1 / 150)^500 = 3.5 % of samples.
-    assert all(at_most(one, samples, (1 - 1 / 150) ** 500) for one in wrong["between"])
+    assert all(at_most(value, samples, (1 - 1 / 150) ** 500) for value in wrong["between"])
     assert wrong["fit"] > 0.5 * samples
 
 
@@ -200,7 +200,7 @@ def test_cells_cover_where_naive_ties_do_not():
                 continue
             z = problem.fit.z(m, np.array([truth]), problem.cuts(m, CALL), CALL)[0]
             scores_of.append(abs(z))
-    covered = {ties: int((np.array(one) <= ERROR).sum()) for ties, one in found.items()}
+    covered = {ties: int((np.array(row) <= ERROR).sum()) for ties, row in found.items()}
     assert len(found[True]) > 0.95 * samples
     assert at_most(len(found[True]) - covered[True], len(found[True]), 0.05)
     assert not at_most(len(found[False]) - covered[False], len(found[False]), 0.05)

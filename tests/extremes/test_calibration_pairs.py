@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize, stats
 
 from fairaudit_rs import _native
-from fairaudit_rs.extremes.comparison import compare, permuted
+from fairaudit_rs.extremes.comparison import compare_return_levels, permute_levels
 from fairaudit_rs.extremes.problem import TailProblem
 from fairaudit_rs.inference.multiplicity import adjust_pvalues
 
@@ -52,7 +52,8 @@ def test_equal_levels_of_fits(first, second, sizes, m, upper):
     rng, samples = np.random.default_rng(21), 1_000
     second = scaled(second, first, m)
     pvalues = [
-        compare(*tails(rng, (first, second), sizes, upper), m, CALL).pvalue for _ in range(samples)
+        compare_return_levels(*tails(rng, (first, second), sizes, upper), m, CALL).pvalue
+        for _ in range(samples)
     ]
     assert within(sum(p <= 0.05 for p in pvalues), samples, 0.05)
 
@@ -73,7 +74,7 @@ def test_permuted_groups_test_equal_laws_only():
     second, rejected = scaled(EXPONENTIAL, BETA, m), 0
     for seed in range(samples):
         pair = tails(rng, (BETA, second), (2_000, 500))
-        observed, drawn = permuted(*pair, m, _native.Draws(99, seed=seed), CALL)
+        observed, drawn = permute_levels(*pair, m, _native.Draws(99, seed=seed), CALL)
         rejected += 1 + (np.abs(drawn) >= abs(observed)).sum() <= 5
     assert not at_most(rejected, samples, 0.05)
 
@@ -90,7 +91,7 @@ def test_the_minimiser_matters():
     cut = stats.chi2.isf(0.05, 1)
     for _ in range(samples):
         pair = tails(rng, (first, second), (2_000, 500))
-        ours += compare(*pair, m, CALL).pvalue <= 0.05
+        ours += compare_return_levels(*pair, m, CALL).pvalue <= 0.05
         least = least_between(pair, m)
         plain += least > cut
     assert within(ours, samples, 0.05)
@@ -118,10 +119,13 @@ def test_counted_groups(sizes, m, method):
     """Exponential against t4; order statistics are discrete, and may reject less."""
     rng, samples = np.random.default_rng(24), 1_500
     second = scaled(T4, EXPONENTIAL, m)
-    found = [compare(*tails(rng, (EXPONENTIAL, second), sizes), m, CALL) for _ in range(samples)]
-    assert {one.method for one in found} == {method}
-    assert at_most(sum(one.pvalue <= 0.05 for one in found), samples, 0.05)
-    assert at_most(sum(one.pvalue <= 0.01 for one in found), samples, 0.01)
+    found = [
+        compare_return_levels(*tails(rng, (EXPONENTIAL, second), sizes), m, CALL)
+        for _ in range(samples)
+    ]
+    assert {comparison.method for comparison in found} == {method}
+    assert at_most(sum(comparison.pvalue <= 0.05 for comparison in found), samples, 0.05)
+    assert at_most(sum(comparison.pvalue <= 0.01 for comparison in found), samples, 0.01)
 
 
 def test_near_uniform_tails_reject_too_little():
@@ -130,7 +134,7 @@ def test_near_uniform_tails_reject_too_little():
     rejected = raw = 0
     for _ in range(samples):
         pair = tails(rng, (uniform, uniform), (500, 100))
-        rejected += compare(*pair, m, CALL).pvalue <= 0.05
+        rejected += compare_return_levels(*pair, m, CALL).pvalue <= 0.05
         sides = [(tail.fit, flat) for tail in pair]
         raw += compare_levels(*sides, float(m), 0.95, CALL)[1] <= 0.05
     assert at_most(rejected, samples, 0.05)
@@ -145,7 +149,7 @@ def test_the_interval_of_the_difference_covers():
     missed = missed_flat = 0
     for _ in range(samples):
         pair = tails(rng, (BETA, second), (500, 100))
-        found = compare(*pair, m, CALL)
+        found = compare_return_levels(*pair, m, CALL)
         missed += not found.low <= truth <= found.high
         sides = [(tail.fit, flat) for tail in pair]
         _, _, low, high = compare_levels(*sides, float(m), 0.95, CALL)
@@ -162,7 +166,9 @@ def test_adjusted_pvalues_of_four_groups():
     for _ in range(samples):
         groups = tails(rng, laws, (1_000, 500, 500, 500))
         pvalues = [
-            compare(groups[i], groups[j], m, CALL).pvalue for j in range(4) for i in range(j)
+            compare_return_levels(groups[i], groups[j], m, CALL).pvalue
+            for j in range(4)
+            for i in range(j)
         ]
         found += adjust_pvalues(pvalues).min() <= 0.05
         alone += min(pvalues) <= 0.05

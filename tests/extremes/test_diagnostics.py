@@ -279,7 +279,7 @@ def passes(values, residual):
     """Pass rates of tails (rows) for k from 10 to 50 against 1 + 1.96 / sqrt k."""
     ks = list(range(10, 51))
     bound = 1 + 1.96 / np.sqrt(ks)
-    found = [_native.tail_variations(one, ks, residual, CALL) for one in values]
+    found = [_native.tail_variations(value, ks, residual, CALL) for value in values]
     return (np.array(found) < bound).all(axis=1)
 
 

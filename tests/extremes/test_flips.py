@@ -9,7 +9,7 @@ import torch
 
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from fairaudit_rs.extremes.attribute import read_attribute
-from fairaudit_rs.extremes.distinct import distinct_rows
+from fairaudit_rs.extremes.distinct_rows import distinct_rows
 from fairaudit_rs.extremes.flips import flips_of, mapped_flips
 from fairaudit_rs.extremes.forms import form_of
 
@@ -24,7 +24,7 @@ def flipped(X, attribute, flip=None):
     """All counterfactuals of all rows."""
     form = form_of(X)
     flips = flips_of(flip, form, read_attribute(attribute, form))
-    return [flips.of(at, every(form)) for at in range(flips.n_flips)]
+    return [flips.flipped_rows(at, every(form)) for at in range(flips.n_flips)]
 
 
 def names_of_levels(X, attribute):
@@ -151,19 +151,21 @@ def test_binary_levels_take_the_other_one():
 
 def test_each_other_level_is_tried():
     found = flipped({"race": ["a", "b", "c"]}, "race")
-    assert [one["race"] for one in found] == [["b", "c", "a"], ["c", "a", "b"]]
+    assert [value["race"] for value in found] == [["b", "c", "a"], ["c", "a", "b"]]
 
 
 def test_levels_by_dict_and_by_level():
     X = {"race": ["a", "b", "c"]}
-    assert [one["race"] for one in flipped(X, "race", {"a": ["b", "c"], "b": "a", "c": "a"})] == [
+    assert [
+        value["race"] for value in flipped(X, "race", {"a": ["b", "c"], "b": "a", "c": "a"})
+    ] == [
         ["b", "a", "a"],
         ["c", "a", "a"],
     ]
     form = form_of(X)
     flips = flips_of("a", form, read_attribute("race", form))
     assert flips.kept.tolist() == [False, True, True]
-    assert flips.of(0, np.array([1, 2]))["race"] == ["a", "a"]
+    assert flips.flipped_rows(0, np.array([1, 2]))["race"] == ["a", "a"]
     assert flips.notes == ("1 rows with race a have no flip and are left out",)
     partly = flips_of({"b": "c"}, form, read_attribute("race", form))
     assert partly.kept.tolist() == [False, True, False]
@@ -240,7 +242,7 @@ def test_several_attributes_flip_together():
     first = flipped(X, ["sex", "married"])[0]
     both = list(zip(X.sex, X.married, strict=True))
     order = sorted(set(both))
-    wanted = [order[(order.index(one) + 1) % 4] for one in both]
+    wanted = [order[(order.index(row) + 1) % 4] for row in both]
     assert list(zip(first.sex, first.married, strict=True)) == wanted
 
 
@@ -347,7 +349,7 @@ def test_a_map_may_change_what_it_is_given():
     flips = mapped_flips(both, form, levels)
     pd.testing.assert_frame_equal(X, before)
     assert flips.n_flips == 2
-    assert (flips.of(0, every(form)).sex.to_numpy() != X.sex.to_numpy()).all()
+    assert (flips.flipped_rows(0, every(form)).sex.to_numpy() != X.sex.to_numpy()).all()
 
 
 def test_maps_that_give_the_same_count_once():

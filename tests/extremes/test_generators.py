@@ -12,15 +12,15 @@ import torch
 from scipy import stats
 
 from fairaudit_rs import errors
+from fairaudit_rs.extremes.column_law import ColumnLaw
 from fairaudit_rs.extremes.copula import GaussianCopula, nearest_correlation
 from fairaudit_rs.extremes.ctgan import CTGAN
-from fairaudit_rs.extremes.generator import fitted, group_seed, new_generator, per_group
-from fairaudit_rs.extremes.margin import Margin
-from fairaudit_rs.extremes.mixed import read_mixed
-from fairaudit_rs.extremes.modes import Layout, Modes
-from fairaudit_rs.extremes.smoothed import SmoothedBootstrap, mirrored
+from fairaudit_rs.extremes.frame_rows import take_rows
+from fairaudit_rs.extremes.generator import fit_generator, group_seed, new_generator, per_group
+from fairaudit_rs.extremes.mixed_columns import read_mixed
+from fairaudit_rs.extremes.modes import ColumnLayout, ColumnModes
+from fairaudit_rs.extremes.smoothed import SmoothedBootstrap, mirror_at_bounds
 from fairaudit_rs.extremes.tvae import TVAE
-from fairaudit_rs.extremes.writing import taken
 
 SMALL = {"n_epochs": 3, "n_hidden": 16, "n_latent": 8}
 MADE = {
@@ -183,7 +183,7 @@ def test_too_many_levels_for_a_network():
 )
 def test_what_a_generator_must_not_give(change, message):
     with pytest.raises(errors.DataError, match=message):
-        fitted(Shifted(change), rows()).sample(10, rng=0)
+        fit_generator(Shifted(change), rows()).sample(10, rng=0)
 
 
 def test_a_generator_that_fails_is_named():
@@ -191,7 +191,7 @@ def test_a_generator_that_fails_is_named():
         raise ZeroDivisionError("no rows")
 
     with pytest.raises(errors.FunctionError, match="sample of generator Shifted failed: ZeroDiv"):
-        fitted(Shifted(fail), rows()).sample(10)
+        fit_generator(Shifted(fail), rows()).sample(10)
 
 
 def test_ctgan_says_what_to_install():
@@ -218,9 +218,9 @@ def test_torch_is_loaded_only_for_tvae():
 
 
 def test_mirrored():
-    found = mirrored(np.array([-0.5, 0.2, 1.25, 9.0]), 0.0, 1.0)
+    found = mirror_at_bounds(np.array([-0.5, 0.2, 1.25, 9.0]), 0.0, 1.0)
     assert found.tolist() == [0.5, 0.2, 0.75, 0.0]
-    assert mirrored(np.array([-3.0]), -np.inf, np.inf).tolist() == [-3.0]
+    assert mirror_at_bounds(np.array([-3.0]), -np.inf, np.inf).tolist() == [-3.0]
 
 
 def test_kinds_of_columns():
@@ -243,7 +243,7 @@ def test_kinds_of_columns():
 
 def test_a_margin_keeps_atoms_and_interpolates_between_values():
     column = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 3.0, 5.0, 6.0])
-    margin = Margin.of(column, column == 0)
+    margin = ColumnLaw.from_column(column, column == 0)
     at = stats.norm.ppf([0.01, 0.49, 0.51, 9 / 16, 10 / 16, 11 / 16, 0.99])
     np.testing.assert_allclose(margin.at(at), [0, 0, 2, 2, 2.5, 3, 6], atol=1e-12)
     # The mean of a standard normal number below 0.
@@ -256,7 +256,7 @@ def test_hermite_means_by_quadrature():
     column = np.arange(1000.0)
     low, high = round(1000 * stats.norm.cdf(-0.3)), round(1000 * stats.norm.cdf(0.8))
     column[low:high] = low
-    margin = Margin.of(column, column == low)
+    margin = ColumnLaw.from_column(column, column == low)
     edge = stats.norm.ppf([low / 1000, high / 1000])
     z = np.linspace(-9, 9, 200_001)
     inside = (z > edge[0]) & (z < edge[1])
@@ -288,7 +288,7 @@ def test_the_nearest_correlation_matrix():
 def test_modes_of_two_normal_laws_and_an_atom():
     rng = np.random.default_rng(1)
     column = np.r_[np.zeros(500), rng.normal(-10, 1, 600), rng.normal(10, 2, 900)]
-    found = Modes.of(column)
+    found = ColumnModes.from_column(column)
     np.testing.assert_allclose(found.mean, [0, -10, 10], atol=0.25)
     np.testing.assert_allclose(found.spread, [0, 1, 2], atol=0.15)
     np.testing.assert_allclose(found.share, [0.25, 0.3, 0.45], atol=1e-3)
@@ -366,7 +366,7 @@ def test_tvae_learns_shares_means_and_dependence_of_some_hundred_rows():
 @pytest.mark.parametrize("name", MADE)
 def test_frames_come_back_in_their_kind(name, form):
     X = FORMS[form](rows())
-    found = fitted(MADE[name](), X, rng=1).sample(37, rng=2)
+    found = fit_generator(MADE[name](), X, rng=1).sample(37, rng=2)
     assert type(found) is type(X)
     assert types(found) == types(X)
 
@@ -386,7 +386,7 @@ def test_rows_stay_in_bounds_and_atoms_stay(name):
 def test_a_seed_gives_the_same_rows_in_any_order_of_the_input(name):
     X = rows()
     first = MADE[name]().fit(X, rng=1).sample(50, rng=2)
-    shuffled = taken(X, np.random.default_rng(0).permutation(400))
+    shuffled = take_rows(X, np.random.default_rng(0).permutation(400))
     n_threads, state = torch.get_num_threads(), torch.random.get_rng_state()
     torch.set_num_threads(2)
     try:
@@ -470,7 +470,7 @@ def test_columns_of_one_value_and_few_rows(name):
 
 
 def test_a_generator_for_each_group():
-    frames = {"man": rows(300, 1), "woman": taken(rows(300, 2), np.arange(200))}
+    frames = {"man": rows(300, 1), "woman": take_rows(rows(300, 2), np.arange(200))}
     frames["woman"]["job"][:] = "cook"
     original = SmoothedBootstrap()
     found = per_group(original, frames, rng=4)
@@ -485,7 +485,7 @@ def test_a_generator_for_each_group():
 
 
 def test_a_generator_of_the_user():
-    found = fitted(Shifted(), rows(), rng=1).sample(10, rng=3)
+    found = fit_generator(Shifted(), rows(), rng=1).sample(10, rng=3)
     assert len(found["age"]) == 10
 
 
@@ -506,7 +506,7 @@ def test_progress_and_a_stop_between_epochs():
 
 def test_what_a_network_sees_is_read_back():
     read = read_mixed(rows())
-    layout = Layout.of(read)
+    layout = ColumnLayout.from_rows(read)
     stream = np.random.default_rng(0)
     seen = layout.encoded(read.values, stream)
     assert set(np.unique(seen[:, layout.blocks[2].flags])) == {0.0, 1.0}

@@ -128,8 +128,8 @@ class TestKnownValues:
 
     def test_labelled_blocks_may_lie_anywhere(self):
         rows, labels = np.arange(40.0) * 17 % 40, np.arange(40) % 10
-        found = block_maxima(rows, blocks=[f"day {one}" for one in labels])
-        assert found.maxima.tolist() == [rows[labels == one].max() for one in range(10)]
+        found = block_maxima(rows, blocks=[f"day {label}" for label in labels])
+        assert found.maxima.tolist() == [rows[labels == number].max() for number in range(10)]
         assert (found.block_size, found.notes) == (4.0, ())
         uneven = block_maxima(np.append(rows, 3.0), blocks=np.append(labels, 0))
         assert uneven.notes == ("blocks have 4 to 5 rows; return levels take their mean, 4.1",)
@@ -264,8 +264,8 @@ class TestReference:
                 return reference.gev_log_likelihood(maxima, (location, scale, xi))
 
             starts = [[xi, math.log(w)] for xi in (-0.3, 0.01, 0.5) for w in (0.3, 0.6, 1.2)]
-            starts = [one for one in starts if math.isfinite(fixed(one))]
-            most = max(reference.climb(fixed, one)[1] for one in starts)
+            starts = [start for start in starts if math.isfinite(fixed(start))]
+            most = max(reference.climb(fixed, start)[1] for start in starts)
             fall = 2 * (found.log_likelihood - most)
             assert fall == pytest.approx(stats.chi2.ppf(0.95, 1), abs=1e-6)
 

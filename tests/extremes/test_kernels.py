@@ -260,7 +260,7 @@ class TestFits:
         m = M * n / 50
         x = fit.level(m) * np.array([0.3, 0.8, 0.95, 0.999, 1.001, 1.05, 1.3, 3.0, 30.0])
         root, xi = reference.signed_root(y, x, M)
-        meant = [reference.z_of(*one, MADE_UP) for one in zip(root, xi, strict=True)]
+        meant = [reference.z_of(*row, MADE_UP) for row in zip(root, xi, strict=True)]
         found = fit.z(m, x, _native.Cuts(MADE_UP), CALL)
         np.testing.assert_allclose(found, meant, rtol=1e-4, atol=2e-4)
 
@@ -273,7 +273,7 @@ class TestFits:
             fit = tail_of(y)
             x = fit.level(10 * M) * np.array([1.05, 1.1, 1.19, 1.3, 1.5])
             root, xi = reference.signed_root(y, x, M)
-            meant = [reference.z_of(*one, MADE_UP) for one in zip(root, xi, strict=True)]
+            meant = [reference.z_of(*row, MADE_UP) for row in zip(root, xi, strict=True)]
             np.testing.assert_allclose(fit.z(10 * M, x, cuts, CALL), meant, atol=1e-3)
 
     def test_levels_that_cannot_be(self):
@@ -497,7 +497,7 @@ class TestOrder:
         rng = np.random.default_rng(3)
         for _ in range(5):
             groups = rng.integers(0, 30, 400) / 30, rng.integers(0, rng.integers(10, 29), 400) / 30
-            values = [tail_values(one) for one in groups]
+            values = [tail_values(label) for label in groups]
             found = compare_levels(*values, 50.0, 0.95, CALL)
             least, p = reference.order_test(*groups, 50.0)
             assert found[:2] == pytest.approx((least, p), abs=1e-9)
@@ -581,7 +581,7 @@ class TestCells:
         M = m * cells.k / 600
         x = cells.u + (fit.level(m) - cells.u) * np.array([0.7, 0.9, 1.1, 1.5, 4.0])
         root, xi = reference.grouped_signed_root(cells, x - cells.u, M)
-        meant = [reference.z_of(*one, MADE_UP) for one in zip(root, xi, strict=True)]
+        meant = [reference.z_of(*row, MADE_UP) for row in zip(root, xi, strict=True)]
         found = fit.z(m, x, _native.Cuts(MADE_UP), CALL)
         np.testing.assert_allclose(found, meant, rtol=1e-3, atol=2e-3)
 
@@ -758,7 +758,7 @@ class TestProperties:
         fit, cuts = tail_of(excesses(-0.4), n=600), _native.Cuts(MADE_UP)
         x = fit.level(300.0) * np.geomspace(0.1, 10, 50)
         together = fit.z(300.0, x, cuts, CALL)
-        alone = [fit.z(300.0, np.array([one]), cuts, CALL)[0] for one in x[::-1]][::-1]
+        alone = [fit.z(300.0, np.array([value]), cuts, CALL)[0] for value in x[::-1]][::-1]
         assert same_bits(together, alone)
 
 
@@ -771,7 +771,7 @@ class TestFreeLimits:
     def test_the_reference(self, sizes, m, confidence):
         rng = np.random.default_rng(int(sum(sizes) + m))
         values = [0.5 * rng.beta(2, 4, sizes[0]), 0.3 * rng.beta(2, 4, sizes[1])]
-        tails = [TailProblem(values=one, upper=1.0) for one in values]
+        tails = [TailProblem(values=value, upper=1.0) for value in values]
         [found] = free_limits(tails, [(0, 1)], m, CALL, confidence=confidence)
         expected = reference.free_interval(*values, m, 1.0, confidence)
         assert found == pytest.approx(expected, abs=1e-15)
@@ -803,7 +803,7 @@ class TestFreeLimits:
         missed = 0
         for _ in range(samples):
             values = [mixed.sample(rng, n), np.ceil(smooth.sample(rng, n) / step) * step]
-            tails = [TailProblem(values=one) for one in values]
+            tails = [TailProblem(values=value) for value in values]
             [(low, high)] = free_limits(tails, [(0, 1)], m, CALL, confidence=0.95)
             missed += not low <= truth <= high
         assert missed <= stats.binom.ppf(1 - 1e-6, samples, 0.05)

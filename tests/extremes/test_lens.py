@@ -59,7 +59,10 @@ class TestBadInput:
 
     def test_a_group_of_12_rows_beside_others(self):
         result = test(**scored((500, 12, 500), (0.5, 0.5, 0.3)))
-        reasons = {(one.first, one.second): one.reason for one in result.comparisons}
+        reasons = {
+            (comparison.first, comparison.second): comparison.reason
+            for comparison in result.comparisons
+        }
         assert reasons["a", "c"] == ""
         assert reasons["a", "b"] == reasons["b", "c"] == "12 rows; a tail needs at least 100"
         assert any("b is not compared: 12 rows" in text for text in result.warnings)
@@ -214,12 +217,17 @@ class TestBadInput:
 def test_all_pairs_and_the_reference():
     data = scored((500, 400, 600), (0.5, 0.4, 0.3))
     everyone = test(**data)
-    assert [(one.first, one.second) for one in everyone.comparisons] == [
+    assert [(comparison.first, comparison.second) for comparison in everyone.comparisons] == [
         ("a", "b"), ("a", "c"), ("b", "c"),
     ]  # fmt: skip
     to_b = test(**data, reference="b")
-    assert {(one.first, one.second) for one in to_b.comparisons} == {("a", "b"), ("c", "b")}
-    swapped = {(one.first, one.second): one for one in to_b.comparisons}["c", "b"]
+    assert {(comparison.first, comparison.second) for comparison in to_b.comparisons} == {
+        ("a", "b"),
+        ("c", "b"),
+    }
+    swapped = {
+        (comparison.first, comparison.second): comparison for comparison in to_b.comparisons
+    }["c", "b"]
     plain = everyone.comparisons[2]
     assert swapped.estimate == -plain.estimate
     assert (swapped.low, swapped.high) == pytest.approx((-plain.high, -plain.low), rel=1e-6)
@@ -232,10 +240,10 @@ def test_all_pairs_and_the_reference():
 
 def test_pvalues_of_pairs_are_those_of_holm():
     result = test(**scored((500,) * 4, (0.35, 0.33, 0.32, 0.3)))
-    raw = [one.pvalue for one in result.comparisons]
+    raw = [comparison.pvalue for comparison in result.comparisons]
     order = np.argsort(raw)
     holm = np.maximum.accumulate(np.array(raw)[order] * (6 - np.arange(6)))
-    found = np.array([one.adjusted_pvalue for one in result.comparisons])
+    found = np.array([comparison.adjusted_pvalue for comparison in result.comparisons])
     np.testing.assert_allclose(found[order], np.minimum(holm, 1))
     assert result.pvalue == found.min()
 
@@ -251,7 +259,7 @@ def test_the_interval_of_the_clearest_difference_is_that_of_all_pairs():
 
 def test_an_unmeasurable_pair_does_not_count_among_the_others():
     both = test(**scored((500, 12, 500), (0.5, 0.5, 0.3)))
-    [pair] = [one for one in both.comparisons if not one.reason]
+    [pair] = [comparison for comparison in both.comparisons if not comparison.reason]
     assert both.confidence_interval == (pair.low, pair.high)
     assert pair.adjusted_pvalue == pair.pvalue
 

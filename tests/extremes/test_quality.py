@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, roc_auc_score
 
 from fairaudit_rs import errors
-from fairaudit_rs.extremes.logistic import RidgeLogistic, auc
+from fairaudit_rs.extremes.frame_rows import take_rows
+from fairaudit_rs.extremes.logistic import MixedRidgeLogistic, area_under_curve
 from fairaudit_rs.extremes.quality import Quality, generator_quality
-from fairaudit_rs.extremes.writing import taken
 
 from .test_generators import rows
 
@@ -41,7 +41,10 @@ def test_arguments(options, message):
     ("change", "message"),
     [
         (lambda X: {"age": X["age"]}, "generated has the columns 'age'; accepted: those of X"),
-        (lambda X: taken(X, np.zeros(1, np.intp)), "generated has 1 rows; accepted: at least 2"),
+        (
+            lambda X: take_rows(X, np.zeros(1, np.intp)),
+            "generated has 1 rows; accepted: at least 2",
+        ),
         (lambda X: {**X, "retired": np.zeros(400, bool)}, "the same in all rows of generated"),
     ],
 )
@@ -90,16 +93,18 @@ def test_the_regression_against_scikit_learn():
     x = rng.normal(size=(300, 4))
     y = (x @ [1, -2, 0.5, 0] + rng.logistic(size=300) > 0).astype(float)
     other = LogisticRegression(C=1.0, tol=1e-10, max_iter=1_000).fit(x, y)
-    mine = RidgeLogistic().fit(x, y)
+    mine = MixedRidgeLogistic().fit(x, y)
     np.testing.assert_allclose(mine.coef, [*other.intercept_, *other.coef_[0]], atol=1e-5)
     assert (mine.predict(x) == other.predict(x)).all()
     score = np.round(mine.predict_proba(x)[:, 1], 1)
-    assert auc(score, y) == pytest.approx(roc_auc_score(y, score))
+    assert area_under_curve(score, y) == pytest.approx(roc_auc_score(y, score))
 
 
 def test_separated_labels_end():
     x = np.linspace(-1, 1, 40)[:, None] * 1e6
-    assert (RidgeLogistic().fit(x, (x[:, 0] > 0).astype(float)).predict(x) == (x[:, 0] > 0)).all()
+    assert (
+        MixedRidgeLogistic().fit(x, (x[:, 0] > 0).astype(float)).predict(x) == (x[:, 0] > 0)
+    ).all()
 
 
 def test_the_distance_of_frechet_against_a_matrix_root():
@@ -130,8 +135,8 @@ def test_f1_against_scikit_learn_with_an_estimator_of_the_user():
         return np.column_stack([*numbers, *flags])
 
     expected = []
-    for one in (X, generated):
-        fit = LogisticRegression(max_iter=1_000).fit(design(one), one["retired"])
+    for value in (X, generated):
+        fit = LogisticRegression(max_iter=1_000).fit(design(value), value["retired"])
         expected.append(f1_score(test["retired"], fit.predict(design(test))))
     assert (found.f1_real, found.f1_generated) == pytest.approx(tuple(expected), abs=0.02)
     assert found.f1_loss == found.f1_real - found.f1_generated
@@ -143,7 +148,7 @@ def test_f1_against_scikit_learn_with_an_estimator_of_the_user():
 def test_the_order_of_rows_plays_no_part():
     X, generated = rows(300, 1), rows(200, 2)
     order = np.random.default_rng(0)
-    shuffled = [taken(one, order.permutation(len(one["age"]))) for one in (X, generated)]
+    shuffled = [take_rows(value, order.permutation(len(value["age"]))) for value in (X, generated)]
     expected = generator_quality(X, generated, rng=3).rows()
     assert generator_quality(*shuffled, rng=3).rows() == expected
 
@@ -152,7 +157,7 @@ def test_independent_columns_are_told_apart_from_dependent_ones():
     X = rows(2_000, 1)
     rng = np.random.default_rng(2)
     alone = {name: rng.permutation(column) for name, column in X.items()}
-    like, unlike = (generator_quality(rows(2_000, 4), one, rng=0) for one in (X, alone))
+    like, unlike = (generator_quality(rows(2_000, 4), record, rng=0) for record in (X, alone))
     assert unlike.column_score > 0.98
     assert unlike.frechet > 5 * like.frechet
     test = rows(500, 5)

@@ -7,14 +7,14 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from fairaudit_rs.extremes.question import Design
+from fairaudit_rs.extremes.question import ExtremeArguments
 
 from ..reference import extremes as reference
 from .designs import by_row, labels, people, pipeline
 
 
 def pose(progress=None, **arguments):
-    return Design(**arguments).pose(progress)
+    return ExtremeArguments(**arguments).pose(progress)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +248,7 @@ def test_a_column_that_the_data_do_not_have(columns):
 
 def test_an_array_beside_data(columns):
     given = {"data": columns, "y_score": "s", "sensitive_features": "sex"}
-    named, beside = (pose(**given, counterfactual_score=one) for one in ("t", columns["t"]))
+    named, beside = (pose(**given, counterfactual_score=name) for name in ("t", columns["t"]))
     assert np.array_equal(by_row(named, 600), by_row(beside, 600))
 
 
@@ -263,7 +263,7 @@ def test_other_groups_than_the_levels(frame, fitted):
 
 
 def test_rows_without_a_group_are_left_out(columns):
-    sex = [None if i % 10 == 0 else one for i, one in enumerate(columns["sex"])]
+    sex = [None if i % 10 == 0 else value for i, value in enumerate(columns["sex"])]
     question = pose(y_score=columns["s"], counterfactual_score=columns["t"], sensitive_features=sex)
     assert (question.n_missing, question.n_rows) == (60, 540)
     assert question.notes == ("60 rows have no value of group and belong to no group",)
@@ -408,7 +408,7 @@ def test_swapping_labels_swaps_groups(frame, fitted, columns):
     swapped = pose(
         y_score=columns["s"],
         counterfactual_score=columns["t"],
-        sensitive_features=[names[one] for one in columns["sex"]],
+        sensitive_features=[names[value] for value in columns["sex"]],
     )
     first, second = question.groups
     assert np.array_equal(swapped.groups[0].discrimination, second.discrimination)

@@ -67,7 +67,7 @@ def test_pass_rates_of_the_coefficient_of_variation(xi, residual, raw):
         for k in range(10, 51):
             y = top[:, :k] - top[:, [k]] if cv is reference.residual_cv else top[:, :k]
             passed &= reference.coefficient_of_variation(y) < 1 + 1.96 / math.sqrt(k)
-        assert passed[:3].tolist() == [reference.passes_cv(one, cv=cv) for one in top[:3]]
+        assert passed[:3].tolist() == [reference.passes_cv(value, cv=cv) for value in top[:3]]
         se = math.sqrt(max(page * (1 - page), 0.002) * (1 / 1000 + 1 / 1000))
         assert passed.mean() == pytest.approx(page, abs=4.5 * se)
 
@@ -91,12 +91,12 @@ def test_the_nodes_and_probabilities_of_the_cuts():
         (30, 42, 20, 0.9576, 0.0424, 0.0106),
     ],
 )
-def test_ranks_and_sizes_of_order_statistics(ratio, r, s, coverage, five, one):
+def test_ranks_and_sizes_of_order_statistics(ratio, r, s, coverage, five, entry):
     n, m = 2000, 2000 / ratio
     assert reference.order_ranks(n, m) == (r, s)
     law = stats.binom(n, 1 / m)
     assert law.cdf(r - 1) - (law.cdf(s - 1) if s else 0) == pytest.approx(coverage, abs=6e-5)
-    for level, size in ((0.95, five), (0.99, one)):
+    for level, size in ((0.95, five), (0.99, entry)):
         cut = stats.chi2.ppf(level, 1)
         assert reference.deviance_tail(cut, n, m) == pytest.approx(size, abs=6e-5)
 
@@ -141,7 +141,9 @@ def test_the_fit_at_the_edge():
 def test_many_samples_at_once_are_one_at_a_time():
     y = gpd_rows(-0.4, (6, 15), 9)
     together = np.array(reference.signed_root(y, np.linspace(0.5, 3, 6), 15.0))
-    alone = [reference.signed_root(*one, 15.0) for one in zip(y, np.linspace(0.5, 3, 6), strict=1)]
+    alone = [
+        reference.signed_root(*value, 15.0) for value in zip(y, np.linspace(0.5, 3, 6), strict=1)
+    ]
     np.testing.assert_allclose(together.T, alone, atol=1e-7)
 
 
@@ -280,7 +282,7 @@ def test_the_interval_holds_its_cuts(table):
 def test_scores_of_many_samples(table):
     c = np.random.default_rng(27).beta(2, 4, (3, 500))
     z, _ = reference.scores_at(c, 0.65, 500, table, upper=1.0)
-    alone = [reference.curve(one, 500, table, upper=1.0).z(0.65)[0] for one in c]
+    alone = [reference.curve(value, 500, table, upper=1.0).z(0.65)[0] for value in c]
     np.testing.assert_allclose(z, alone, atol=1e-6)
 
 

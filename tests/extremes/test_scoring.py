@@ -137,7 +137,7 @@ def test_the_largest_over_several_levels(frame, fitted):
     levels = frame.race.cat.categories
     before = fitted.predict_proba(frame)[:, 1]
     moved = [fitted.predict_proba(frame.assign(race=level))[:, 1] for level in levels]
-    differences = np.array([reference.discrimination(before, one) for one in moved])
+    differences = np.array([reference.discrimination(before, value) for value in moved])
     differences[frame.race.cat.codes, np.arange(len(frame))] = -np.inf
     assert found.discrimination == pytest.approx(differences.max(axis=0), abs=1e-14)
 
@@ -218,7 +218,7 @@ def test_a_model_gets_what_it_was_fitted_on(frame, fitted):
 
     scored(model, frame, "race")
     assert len(seen) == 3
-    assert all(one == (pd.DataFrame, frame.dtypes.to_dict()) for one in seen)
+    assert all(row == (pd.DataFrame, frame.dtypes.to_dict()) for row in seen)
 
 
 def test_a_dict_goes_to_a_model_as_an_array_and_to_a_function_as_a_dict(frame):

@@ -19,9 +19,9 @@ from sklearn.tree import DecisionTreeClassifier
 import fairaudit_rs as fa
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
 from fairaudit_rs.extremes import search as search_module
-from fairaudit_rs.extremes.dealing import Labels, dealt
 from fairaudit_rs.extremes.pairs import pair_ecds
-from fairaudit_rs.extremes.question import Design
+from fairaudit_rs.extremes.question import ExtremeArguments
+from fairaudit_rs.extremes.row_split import SearchLabels, deal_rows
 from fairaudit_rs.extremes.search import ecd_search
 from fairaudit_rs.extremes.search_result import PairEcd, worst_of
 from fairaudit_rs.extremes.space import RandomSampler, read_space
@@ -64,8 +64,10 @@ SPACE = {"w": [0.0, 1.0, 2.0, 4.0]}
 
 def dealt_rows(X, y, attribute, seed):
     """Rows of the parts of a search."""
-    prepared = Design(X=X, attribute=attribute).prepared(1.0)
-    return dealt(prepared, Labels.of(y, prepared.form, None), (0.5, 0.25, 0.25), seed)
+    prepared = ExtremeArguments(X=X, attribute=attribute).prepared(1.0)
+    return deal_rows(
+        prepared, SearchLabels.from_values(y, prepared.form, None), (0.5, 0.25, 0.25), seed
+    )
 
 
 def search(estimator=Weighted, X=TOY[0], y=TOY[1], **changed):
@@ -225,14 +227,14 @@ def test_pairs_that_are_not_measurable_are_left_out_and_counted():
     group = np.repeat(["a", "b", "c"], 400)
     gain = rng.beta(2, 4, 1_200) * 0.5
     gain[group == "c"] = 0.0
-    design = Design(
+    design = ExtremeArguments(
         y_score=np.full(1_200, 0.2),
         counterfactual_score=0.2 + gain,
         sensitive_features=group,
     )
     for intervals in (False, True):
         found = pair_ecds(design.pose(), 500, intervals=intervals)
-        assert [(one.first, one.second) for one in found] == [("a", "b")]
+        assert [(ecd.first, ecd.second) for ecd in found] == [("a", "b")]
         assert math.isnan(found[0].low) != intervals
     with pytest.raises(NotMeasurableError, match=r"^group 'c': the 31 largest values .* 0\.000;"):
         pair_ecds(replace(design, groups=["a", "c"]).pose(), 500, intervals=False)
@@ -550,8 +552,8 @@ def test_optuna_proposes_from_the_space_and_learns():
     result = search(make, **options)
     assert result.sampler == "optuna"
     drawn = [trial.settings for trial in result.trials]
-    assert all(0.01 <= one["w"] <= 8 and type(one["width"]) is int for one in drawn)
-    assert {one["kind"] for one in drawn} == {("a",), ("b",)}
+    assert all(0.01 <= value["w"] <= 8 and type(value["width"]) is int for value in drawn)
+    assert {value["kind"] for value in drawn} == {("a",), ("b",)}
     failed = [trial.note for trial in result.trials if trial.settings["width"] == 2]
     assert failed
     assert set(failed) == {"no"}

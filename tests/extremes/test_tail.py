@@ -113,7 +113,7 @@ def test_what_stands_behind_a_level():
     assert "the largest one is 2,500" in refused.reason
     assert math.isnan(refused.value)
     assert refused.at_least == refused.lower_free
-    assert [one.horizon for one in tail.return_levels] == list(HORIZONS)
+    assert [level.horizon for level in tail.return_levels] == list(HORIZONS)
     assert tail.return_level(100)[1:] == reference.order_interval(sample(500), 100)
 
 

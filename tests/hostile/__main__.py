@@ -43,31 +43,33 @@ class Report:
 
     def add(self, seed, findings, calls):
         self.calls += calls
-        for one in findings:
-            entry = self.found.setdefault(one["what"], {"n": 0, "first": f"{seed}:{one['number']}"})
+        for finding in findings:
+            entry = self.found.setdefault(
+                finding["what"], {"n": 0, "first": f"{seed}:{finding['number']}"}
+            )
             entry["n"] += 1
-            entry.setdefault("trace", one.get("trace", ""))
+            entry.setdefault("trace", finding.get("trace", ""))
 
     def unknown(self):
         """Failures that nobody has said to be known."""
-        return {what: one for what, one in self.found.items() if known(what) is None}
+        return {what: value for what, value in self.found.items() if known(what) is None}
 
     def idle(self):
         """Patterns of known failures that nothing fits any more."""
-        return [one for one in corpus.KNOWN if not any(fnmatchcase(w, one) for w in self.found)]
+        return [name for name in corpus.KNOWN if not any(fnmatchcase(w, name) for w in self.found)]
 
     def __str__(self):
         lines = [f"{self.calls:,} calls, {len(self.unknown())} failures, {len(self.found)} in all"]
-        for what, one in sorted(self.found.items(), key=lambda entry: -entry[1]["n"]):
+        for what, value in sorted(self.found.items(), key=lambda entry: -entry[1]["n"]):
             reason = known(what)
-            lines.append(f"{'known' if reason else 'FAIL'} {one['n']}x {what}")
-            lines.append(f"     python -m tests.hostile --one {one['first']}   {one['trace']}")
+            lines.append(f"{'known' if reason else 'FAIL'} {value['n']}x {what}")
+            lines.append(f"     python -m tests.hostile --one {value['first']}   {value['trace']}")
         return "\n".join(lines)
 
 
 def known(what):
     """Why a failure is known; None where it is not."""
-    return next((why for one, why in corpus.KNOWN.items() if fnmatchcase(what, one)), None)
+    return next((why for name, why in corpus.KNOWN.items() if fnmatchcase(what, name)), None)
 
 
 def run_batch(seed, first, count):
@@ -147,15 +149,15 @@ def run_all(calls, seed, jobs=None, *, first=0, ledger=None, again=False, tell=N
     ]
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         waiting = []
-        for one in batches:
-            done = ledger is not None and not again and ledger.has(*one)
-            waiting.append((one, None if done else pool.submit(run_batch, *one)))
+        for batch in batches:
+            done = ledger is not None and not again and ledger.has(*batch)
+            waiting.append((batch, None if done else pool.submit(run_batch, *batch)))
         try:
-            for one, future in waiting:
+            for row, future in waiting:
                 findings = [] if future is None else future.result()
-                report.add(one[0], findings, one[2])
-                if ledger is not None and future is not None and one[0] != "corpus":
-                    ledger.add(*one, failures_of(findings))
+                report.add(row[0], findings, row[2])
+                if ledger is not None and future is not None and row[0] != "corpus":
+                    ledger.add(*row, failures_of(findings))
                 if tell is not None and future is not None:
                     tell(f"{report.calls:,} calls, {len(report.unknown())} failures")
         except BaseException:
@@ -167,9 +169,9 @@ def run_all(calls, seed, jobs=None, *, first=0, ledger=None, again=False, tell=N
 def failures_of(findings):
     """What failed and is not known, with its first call."""
     found = {}
-    for one in findings:
-        if known(one["what"]) is None:
-            found.setdefault(one["what"], one["number"])
+    for finding in findings:
+        if known(finding["what"]) is None:
+            found.setdefault(finding["what"], finding["number"])
     return found
 
 
@@ -215,8 +217,8 @@ def main():
     )
     print(f"{ledger.n_done(given.seed):,} calls of seed {given.seed} are done")
     print(report)
-    for one in report.idle():
-        print(f"no longer known: {one}")
+    for value in report.idle():
+        print(f"no longer known: {value}")
     return int(bool(report.unknown()))
 
 

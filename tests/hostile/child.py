@@ -89,10 +89,10 @@ def judged(name, error):
     if type(error) is TypeError and WRONG_CALL.search(str(error)):
         return None
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if "fairaudit_rs" in one.filename]
+    ours = [frame for frame in frames if "fairaudit_rs" in frame.filename]
     at = f"{Path(ours[-1].filename).stem}.{ours[-1].name}" if ours else "nowhere"
     text = re.sub(r"\d+", "#", str(error).split("\n")[0])[:70]
-    lines = [f"{Path(one.filename).name}:{one.lineno}" for one in frames[1:]]
+    lines = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[1:]]
     return {"what": f"{name}: {type(error).__name__} at {at}: {text}", "trace": " < ".join(lines)}
 
 

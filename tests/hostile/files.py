@@ -89,7 +89,9 @@ def crafted_cells(r):
 
 def make(r):
     """Draw a file and a function that reads it."""
-    name = r.choice([one for one in originals() for _ in range(1 if "rows" not in one else 4)])
+    name = r.choice(
+        [original for original in originals() for _ in range(1 if "rows" not in original else 4)]
+    )
     path = folder() / name
     if name == "cells.parquet" and r.random() < 0.5:
         crafted_cells(r).write_parquet(path)

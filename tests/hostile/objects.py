@@ -78,7 +78,7 @@ def own_notion(r, rows):
     answer = r.choice((values.scalar(r), rows.rng.normal(size=(rows.n, 1)), np.zeros((rows.n, 2))))
     U = r.choice((rows.rng.random((rows.n, 2)), rows.rng.random((rows.n + 1, 1))))
     made = fa.Notion(lambda U, mean: answer, U)
-    data = {one: rows.of(one) for one in ("y_true", "y_score", "sensitive_features")}
+    data = {name: rows.of(name) for name in ("y_true", "y_score", "sensitive_features")}
     return fa.projection_test, {**data, "notion": made, "n_resamples": 9, "rng": 1}
 
 
@@ -94,7 +94,7 @@ def of_sklearn(r, rows):
     """A fitted estimator, one of whose attributes is something else."""
     model = copy.copy(r.choice(_fitted()))
     if r.random() < 0.7:
-        name = r.choice([one for one in vars(model) if not one.startswith("__")])
+        name = r.choice([var for var in vars(model) if not var.startswith("__")])
         vars(model)[name] = r.choice((values.scalar, lambda r: values.column(r, 2)))(r)
     return r.choice((fa.models.from_sklearn, fa.models.adapt)), {"model": model}
 
@@ -136,7 +136,7 @@ def _stored():
         fa.projection_test(data["y_true"], y_score=i * 7 % 80 / 80, sensitive_features=i // 3 % 2),
         fa.fit_tail(np.arange(300) * 7 % 97 / 80, n_exceedances=30),
     ]
-    return [one.to_dict() for one in made]
+    return [result.to_dict() for result in made]
 
 
 def edited(r, content):

@@ -79,7 +79,9 @@ class Rows:
     def data(self):
         """What most functions take; sometimes by weights, clusters and strata."""
         names = ["y_true", "y_pred", "y_score", "sensitive_features"]
-        names += [one for one in ("sample_weight", "strata", "clusters") if self.r.random() < 0.12]
+        names += [
+            name for name in ("sample_weight", "strata", "clusters") if self.r.random() < 0.12
+        ]
         return {name: self.of(name) for name in names}
 
     def linear(self):
@@ -111,8 +113,8 @@ def _lens(name, *options, **fixed):
         known = inspect.signature(function).parameters
         given = {**rows.data(), **_few(r), "metric": "tpr", **fixed}
         said = words(r)
-        given |= {one: said[one] for one in ("metric", *options) if r.random() < 0.5}
-        return function, {one: value for one, value in given.items() if one in known}
+        given |= {option: said[option] for option in ("metric", *options) if r.random() < 0.5}
+        return function, {entry: value for entry, value in given.items() if entry in known}
 
     return make
 
@@ -126,7 +128,7 @@ def _cells(r, rows):
 def _individual(r, rows):
     given = {"model": rows.model(), "X": rows.of("X"), "y": rows.of("y"), "n_steps": 5}
     given |= {"fair_metric": rows.fair_metric(), **_few(r)}
-    given |= {one: words(r)[one] for one in ("ratio", "solver") if r.random() < 0.3}
+    given |= {name: words(r)[name] for name in ("ratio", "solver") if r.random() < 0.3}
     if r.random() < 0.2:
         given["sample_weight"] = rows.of("sample_weight")
     return fa.individual_test, given
@@ -141,7 +143,7 @@ def _influence(r, rows):
 
 
 def _extreme(r, rows):
-    given = {one: rows.of(one) for one in ("y_score", "counterfactual_score", "g")}
+    given = {name: rows.of(name) for name in ("y_score", "counterfactual_score", "g")}
     given["sensitive_features"] = given.pop("g")
     return fa.extreme_test, {**given, **_few(r), "n_exceedances": r.choice(("auto", 15, 20))}
 
@@ -182,7 +184,7 @@ def _fair_metric(r, rows):
     }
     name = r.choice(list(of_one))
     method = getattr(fa.FairMetric, name)
-    known = [one for one in inspect.signature(method).parameters if one != "self"]
+    known = [parameter for parameter in inspect.signature(method).parameters if parameter != "self"]
     given = dict(zip(known, of_one[name]().values(), strict=False))
     return method, given
 
@@ -234,7 +236,7 @@ def _frame_of_cells(r, rows):
     )
     given = {"frame": frame, "sensitive_features": "g", "y_true": "y", "y_pred": "p"}
     known = inspect.signature(fa.Cells.from_frame).parameters
-    return fa.Cells.from_frame, {one: value for one, value in given.items() if one in known}
+    return fa.Cells.from_frame, {name: value for name, value in given.items() if name in known}
 
 
 def _by_cells(r, rows):
@@ -276,7 +278,7 @@ def _metric(r, rows):
         "numerator": lambda columns: columns["y_score"],
         "components": ["tpr", "fpr"],
     }
-    return function, {one: value for one, value in given.items() if one in known}
+    return function, {name: value for name, value in given.items() if name in known}
 
 
 def _own_metric(r, rows):
@@ -305,7 +307,7 @@ def _chained(r, rows):
     method = r.choice(methods)
     known = inspect.signature(method).parameters
     return method, {
-        one: value for one, value in {"tolerance": 0.1, "rng": 1}.items() if one in known
+        name: value for name, value in {"tolerance": 0.1, "rng": 1}.items() if name in known
     }
 
 
@@ -327,10 +329,10 @@ MAKERS = {
     "compare_models": lambda r, rows: (
         fa.compare_models,
         {
-            **{one: rows.of(one) for one in ("y_true", "sensitive_features")},
+            **{name: rows.of(name) for name in ("y_true", "sensitive_features")},
             "first": rows.of("y_pred"),
             "second": rows.of("y_pred"),
-            **{one: words(r)[one] for one in ("metric", "alternative", "adjust")},
+            **{name: words(r)[name] for name in ("metric", "alternative", "adjust")},
             **_few(r),
         },
     ),
@@ -338,11 +340,11 @@ MAKERS = {
     "projection_test": _projection,
     "tabulate": lambda r, rows: (
         fa.tabulate,
-        {one: rows.of(one) for one in ("y_true", "y_pred", "sensitive_features", "strata")},
+        {name: rows.of(name) for name in ("y_true", "y_pred", "sensitive_features", "strata")},
     ),
     "combine_columns": lambda r, rows: (
         fa.combine_columns,
-        {"flags": {one: _flag(r, rows) for one in ("a", "b", "c")[: r.choice((1, 2, 3))]}},
+        {"flags": {name: _flag(r, rows) for name in ("a", "b", "c")[: r.choice((1, 2, 3))]}},
     ),
     "individual_test": _individual,
     "influence_audit": _influence,
@@ -384,7 +386,7 @@ WEIGHTS = {
 
 def make(r):
     """Draw a call: its name, the function and its arguments."""
-    name = r.choices(list(MAKERS), [WEIGHTS[one] for one in MAKERS])[0]
+    name = r.choices(list(MAKERS), [WEIGHTS[maker] for maker in MAKERS])[0]
     rows = Rows(r)
     function, given = MAKERS[name](r, rows)
     known = list(_parameters(getattr(function, "__func__", function)))
@@ -407,7 +409,9 @@ def make(r):
 def _parameters(function):
     found = inspect.signature(function).parameters.values()
     return tuple(
-        one.name for one in found if one.name not in ("self", "cls") and one.kind != one.VAR_KEYWORD
+        value.name
+        for value in found
+        if value.name not in ("self", "cls") and value.kind != value.VAR_KEYWORD
     )
 
 

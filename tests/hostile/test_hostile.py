@@ -8,7 +8,7 @@ import types
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.results.result import Stored
+from fairaudit_rs.results.result import Serializable
 
 from . import __main__ as hostile
 from . import child, corpus, public
@@ -52,8 +52,12 @@ def test_everything_public_is_drawn():
     """Functions and classes; results, which functions make, are read from dicts (`from_dict`)."""
     places = (fa, fa.metrics, fa.models, fa.datasets)
     every = {getattr(place, name) for place in places for name in place.__all__}
-    every = {one for one in every if callable(one)}
-    results = {one for one in every if isinstance(one, type) and issubclass(one, Stored)}
+    every = {value for value in every if callable(value)}
+    results = {
+        serializable
+        for serializable in every
+        if isinstance(serializable, type) and issubclass(serializable, Serializable)
+    }
     drawn = set()
     for name, maker in public.MAKERS.items():
         for number in range(40):
@@ -94,7 +98,7 @@ def test_what_is_planted_is_found(tmp_path, monkeypatch):
     path = [str(tmp_path), str(hostile.ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
     findings = hostile.run_batch("corpus", 0, len(PLANTED))
-    told = {list(PLANTED)[one["number"]]: one["what"] for one in findings}
+    told = {list(PLANTED)[finding["number"]]: finding["what"] for finding in findings}
     assert set(told) == {"foreign", "panic", "crash", "exit", "hang", "memory"}
     assert "IndexError" in told["foreign"]
     assert "ends the process (-11)" in told["crash"]

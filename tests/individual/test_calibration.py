@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.individual.value import AuditValue, bootstrapped
+from fairaudit_rs.individual.value import AuditValue, bootstrap_mean
 
 from ..reference import individual as reference
 
@@ -97,12 +97,14 @@ def covered(intervals, population):
 
 
 def coverage(population, n, interval):
-    return covered([one.confidence_interval for one in audits(population, n, interval)], population)
+    return covered(
+        [value.confidence_interval for value in audits(population, n, interval)], population
+    )
 
 
 def rejections(found, population):
     """Of the true hypothesis that the audit value is at most what it is."""
-    return sum(one.lower_bound > truth(population) for one in found)
+    return sum(value.lower_bound > truth(population) for value in found)
 
 
 class TestCalibration:
@@ -148,17 +150,17 @@ class TestCalibration:
         options = {"ratio": "error_rate", "interval": "bootstrap-t", "n_threads": 1}
         seeds = range(1, N_AUDITS + 1)
         found = [audit(RIGHT, seed, 3_000, n_resamples=499, **options) for seed in seeds]
-        errors = sum(one.lower_bound > wanted for one in found)
+        errors = sum(entry.lower_bound > wanted for entry in found)
         assert errors <= band(0.05)[1]
         plain = 0
-        for one in found:
-            n_start, n_end = (round(3_000 * rate) for rate in one.error_rates)
+        for entry in found:
+            n_start, n_end = (round(3_000 * rate) for rate in entry.error_rates)
             end = np.repeat([1.0, 0.0], [n_end, 3_000 - n_end])
             start = np.repeat([1.0, 0.0], [n_start, 3_000 - n_start])
-            replicates = bootstrapped(end, start, 499, one.seed, 1)
+            replicates = bootstrap_mean(end, start, 499, entry.seed, 1)
             value = AuditValue(
-                estimate=one.estimate,
-                variance=one.standard_error**2,
+                estimate=entry.estimate,
+                variance=entry.standard_error**2,
                 interval="bootstrap-t",
                 replicates=replicates,
             )
@@ -273,27 +275,31 @@ class TestBrokenVariantsFail:
     def test_an_interval_that_is_too_short(self):
         found = audits(LIGHT, 300, "normal")
         short = [
-            (one.estimate - 0.7 * (one.estimate - low), one.estimate + 0.7 * (high - one.estimate))
-            for one in found
-            for low, high in [one.confidence_interval]
+            (
+                value.estimate - 0.7 * (value.estimate - low),
+                value.estimate + 0.7 * (high - value.estimate),
+            )
+            for value in found
+            for low, high in [value.confidence_interval]
         ]
         assert covered(short, LIGHT) < band(0.95)[0]
 
     def test_a_root_of_n_forgotten(self):
         found = audits(LIGHT, 300, "normal")
         wide = [
-            AuditValue(estimate=one.estimate, variance=300 * one.standard_error**2) for one in found
+            AuditValue(estimate=value.estimate, variance=300 * value.standard_error**2)
+            for value in found
         ]
-        assert covered([one.two_sided(0.95) for one in wide], LIGHT) > band(0.95)[1]
+        assert covered([value.two_sided(0.95) for value in wide], LIGHT) > band(0.95)[1]
 
     def test_replicates_that_are_not_studentized(self):
         intervals, errors = [], 0
-        for one in audits(LEFT, 100, "normal"):
-            variance = one.standard_error**2
-            values, variances = bootstrapped(one.ratios, None, 499, one.seed, 1)
+        for value in audits(LEFT, 100, "normal"):
+            variance = value.standard_error**2
+            values, variances = bootstrap_mean(value.ratios, None, 499, value.seed, 1)
             unscaled = values, np.full_like(variances, variance)
             broken = AuditValue(
-                estimate=one.estimate,
+                estimate=value.estimate,
                 variance=variance,
                 interval="bootstrap-t",
                 replicates=unscaled,
@@ -306,6 +312,6 @@ class TestBrokenVariantsFail:
     def test_bounds_that_change_places(self):
         # The quantiles of t* taken for the wrong ends: right only where nothing is skewed.
         errors = 0
-        for one in audits(LEFT, 100, "bootstrap-t"):
-            errors += 2 * one.estimate - one.upper_bound > truth(LEFT)
+        for value in audits(LEFT, 100, "bootstrap-t"):
+            errors += 2 * value.estimate - value.upper_bound > truth(LEFT)
         assert errors > band(0.05)[1]

@@ -8,8 +8,8 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.individual import sensitive
-from fairaudit_rs.individual.refits import _Draws
+from fairaudit_rs.individual import sensitive_directions
+from fairaudit_rs.individual.refits import _BootstrapDraws
 
 STEPS = {"penalty": 10.0, "n_steps": 30, "step_size": 0.02}
 
@@ -184,7 +184,7 @@ def test_draws_of_rows_that_are_shared():
     rng = np.random.default_rng(4)
     rows_ = rng.normal(size=(40, 2))
     audited, fitted = rows_[[3, 1, 1, 20, 21]], rows_[[1, 3, 30, 1]]
-    draws = _Draws(audited, fitted, None)
+    draws = _BootstrapDraws(audited, fitted, None)
     # Equal rows are matched in their order.
     assert draws.place.tolist() == [1, 0, 3, -1, -1]
     assert draws.only_fitted.tolist() == [2]
@@ -194,14 +194,14 @@ def test_draws_of_rows_that_are_shared():
         shared = draws.place[one]
         assert two[: (shared >= 0).sum()].tolist() == shared[shared >= 0].tolist()
         assert set(two[(shared >= 0).sum() :]) <= {2}
-    one, _, two = _Draws(audited, rows_[30:], None).draw(np.random.default_rng(0))
+    one, _, two = _BootstrapDraws(audited, rows_[30:], None).draw(np.random.default_rng(0))
     assert [len(one), len(two)] == [5, 10]
 
 
 def test_draws_of_whole_persons():
     rng = np.random.default_rng(4)
     audited, person = rng.normal(size=(6, 2)), np.array([2, 0, 2, 1, 1, 2])
-    draws = _Draws(audited, audited[[0, 3]], person)
+    draws = _BootstrapDraws(audited, audited[[0, 3]], person)
     assert draws.n_units == 3
     for seed in range(20):
         rows_, persons, of_metric = draws.draw(np.random.default_rng(seed))
@@ -299,7 +299,7 @@ def test_bars_of_equal_ratios():
 def test_regressions_stop_where_rounding_does(monkeypatch):
     """A step that moves nothing is not taken again, up to the last of 200 iterations."""
     seen = []
-    real = sensitive._newton
+    real = sensitive_directions._newton
 
     def counted(objective, start, n_rows):
         def counting(point):
@@ -308,7 +308,7 @@ def test_regressions_stop_where_rounding_does(monkeypatch):
 
         return real(counting, start, n_rows)
 
-    monkeypatch.setattr(sensitive, "_newton", counted)
+    monkeypatch.setattr(sensitive_directions, "_newton", counted)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 6))
     fa.FairMetric.subspace(X, np.where(X[:, 1] + rng.normal(size=500) > 0, "m", "f"))

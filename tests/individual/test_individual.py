@@ -13,7 +13,13 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs.individual.value import AuditValue, Skew, bootstrapped, error_ratio, mean_ratio
+from fairaudit_rs.individual.value import (
+    AuditValue,
+    SkewCorrection,
+    bootstrap_mean,
+    error_ratio,
+    mean_ratio,
+)
 
 from ..children import outputs_of_instruction_sets
 from ..reference import individual as reference
@@ -270,7 +276,7 @@ class TestKnownValues:
     def test_rejected_models_of_appendix_e(self, degrees, n_biases, share):
         # The last one is the published figure, whose bias was added twice.
         metric = fa.FairMetric.matrix(reference.rotated_metric(degrees))
-        grid = [(one, two) for one in reference.GRID for two in reference.GRID]
+        grid = [(value, two) for value in reference.GRID for two in reference.GRID]
         bounds = [simulated(theta, metric, n_biases).lower_bound for theta in grid]
         assert sum(bound > 1.25 for bound in bounds) == share
 
@@ -392,8 +398,8 @@ class TestKnownValues:
         n, level, z = 200, 0.95, stats.norm.ppf(0.95)
         ratios = rng.gamma(1.0, size=(60_000, n))
         mean, error = ratios.mean(axis=1), ratios.std(axis=1, ddof=1) / math.sqrt(n)
-        skew = Skew.of_mean(rng.gamma(1.0, size=1_000_000))
-        shrunk = Skew(skew.influence, 0.0, 1.0)
+        skew = SkewCorrection.of_mean(rng.gamma(1.0, size=1_000_000))
+        shrunk = SkewCorrection(skew.influence, 0.0, 1.0)
         for log in (False, True):
             scale = np.exp(z * error / mean) * mean if log else mean + z * error
             missed = np.mean(scale < 1.0) - 0.05
@@ -407,7 +413,7 @@ class TestKnownValues:
         variance = a * (a - b) / np.maximum(b, 1) ** 3
         bound = a / np.maximum(b, 1) + z * np.sqrt(variance)
         missed = np.mean(bound[known] < 0.19 / 0.1) - 0.05
-        many = Skew.of_rates(start.ravel(), end.ravel())
+        many = SkewCorrection.of_rates(start.ravel(), end.ravel())
         predicted = many.excess(level, False) * math.sqrt(start.size / 150)
         assert predicted == pytest.approx(missed, rel=0.15, abs=0.003)
 
@@ -605,7 +611,7 @@ class TestReference:
         ratios = 1 + rng.exponential(size=60)
         value = mean_ratio(ratios)
         n_resamples = 20_000
-        replicates = bootstrapped(ratios, None, n_resamples, 3, None)
+        replicates = bootstrap_mean(ratios, None, n_resamples, 3, None)
         found = AuditValue(*value, interval="bootstrap-t", replicates=replicates)
         estimator = reference.mean_ratio
         wanted = reference.bootstrap_t_interval(estimator, [ratios], 4_000, 0.9, rng)

@@ -17,7 +17,7 @@ from fairaudit_rs.individual.targets import Targets
 
 from .. import architecture
 
-SCHEDULE = Schedule.of(4, 0.05, 0.3, "heun", 3)
+SCHEDULE = Schedule.from_arguments(4, 0.05, 0.3, "heun", 3)
 #: Rows of a bit more than thirteen parts.
 MANY = 13 * PART + 100
 
@@ -123,7 +123,7 @@ class TestNative:
         flow = _native.Flow.linear(
             rows, targets, "log_loss", np.ones((1, 1)), [0.0], [0.0], np.ones((1, 1, 1))
         )
-        steps = Schedule.of(1, 0.1, 0.0, "euler", 2).native
+        steps = Schedule.from_arguments(1, 0.1, 0.0, "euler", 2).native
         rows[2] = 5.0
         found = flow.run(steps, _native.Call(), floor=0.0, boundary=0.0)
         assert found.start.tolist() == [[1.0, 1.0, 5.0, 1.0]]
@@ -187,9 +187,9 @@ def test_only_the_question_reads_columns():
     trees = architecture.modules()
     readers = {"column_array", "read_features", "positions_of", "named_columns", "distinct_values"}
     found = {
-        one.source
-        for one in architecture.imports(trees)
-        if one.source.startswith("individual.") and one.name in readers
+        value.source
+        for value in architecture.imports(trees)
+        if value.source.startswith("individual.") and value.name in readers
     }
     assert found == {"individual.question"}
 

@@ -216,7 +216,7 @@ class TestProperties:
         known = audit(X[many], y[many], fair_metric=metric, clusters=many, **options)
         unknown = audit(X[many], y[many], fair_metric=metric, **options)
         width = [high - low for low, high in (
-            one.confidence_interval for one in (once, known, unknown)
+            value.confidence_interval for value in (once, known, unknown)
         )]  # fmt: skip
         assert width[1] == pytest.approx(width[0], rel=0.35)
         assert width[2] < 0.75 * width[1]
@@ -254,7 +254,7 @@ class TestProperties:
         X, y, rng = rows()
         weight = rng.exponential(size=300)
         bars = audit(X, y, sample_weight=weight).plot("ratios").spec["layer"][0]
-        assert sum(one["rows"] for one in bars["data"]["values"]) == pytest.approx(weight.sum())
+        assert sum(value["rows"] for value in bars["data"]["values"]) == pytest.approx(weight.sum())
         assert bars["encoding"]["y"]["title"] == "weight of the rows"
 
 
@@ -264,7 +264,7 @@ class TestSums:
         values = rng.normal(size=5_000) * 10.0 ** rng.integers(-12, 3, 5_000)
         cluster = rng.integers(0, 7, 5_000)
         wanted = sums_of(cluster, values)
-        exact = [math.fsum(values[cluster == one]) for one in range(7)]
+        exact = [math.fsum(values[cluster == number]) for number in range(7)]
         assert wanted == pytest.approx(exact, rel=1e-14)
         for _ in range(20):
             order = rng.permutation(5_000)

@@ -98,9 +98,9 @@ class TestKnownValues:
         tested = fa.permutation_test(
             y, y_score=score, metric="calibration_error", n_resamples=19, **given
         )
-        binned = {one.group: one.value for one in tested.values}
+        binned = {value.group: value.value for value in tested.values}
         # The metric takes the mean score of fine bins for that of their rows.
-        ours = [one.binned for one in found.parts[:2]]
+        ours = [part.binned for part in found.parts[:2]]
         assert ours == pytest.approx([binned["t"], binned["o"]], rel=1e-3)
         assert "over ten bins of the score" in str(found)
 
@@ -129,7 +129,7 @@ class TestReference:
             assert part.standard_error == pytest.approx(expected["se"], rel=1e-12)
             assert part.lower == pytest.approx(expected["lower"], rel=1e-3)
             assert math.isnan(part.low) == ("interval" not in expected)
-        assert {one.learner for one in result.nuisances} == {"given"}
+        assert {nuisance.learner for nuisance in result.nuisances} == {"given"}
         assert result.estimate == pytest.approx(result.values["t"] - result.values["others"])
         assert result.influence.mean() == pytest.approx(0, abs=1e-12)
 
@@ -168,7 +168,7 @@ class TestProperties:
     def test_rows_in_any_order(self, metric):
         data = make()
         order = np.random.default_rng(1).permutation(N)
-        first, second = audit(metric, data), audit(metric, [one[order] for one in data])
+        first, second = audit(metric, data), audit(metric, [value[order] for value in data])
         assert first.to_dict() == second.to_dict()
         json.dumps(first.to_dict(), allow_nan=False)
         assert first.to_frame().height == len(first.parts)
@@ -211,13 +211,17 @@ class TestProperties:
         default = fa.influence_audit(y, **given)
         found = fa.influence_audit(y, **given, nuisance=estimator)
         assert not hasattr(estimator, "coef_")
-        assert {one.learner for one in found.nuisances} == {"LogisticRegression"}
+        assert {nuisance.learner for nuisance in found.nuisances} == {"LogisticRegression"}
         assert len(default.nuisances) == 5
-        assert all(0 < one.smallest < one.largest < 1 for one in default.nuisances)
+        assert all(0 < nuisance.smallest < nuisance.largest < 1 for nuisance in default.nuisances)
         assert default.nuisances[0].auc > 0.6
         assert default.nuisances[0].calibration_slope == pytest.approx(1, abs=0.3)
         ours, theirs = (
-            {one.feature: one for one in result.proxy_scores if one.kind == "ceteris_paribus"}
+            {
+                proxy_score.feature: proxy_score
+                for proxy_score in result.proxy_scores
+                if proxy_score.kind == "ceteris_paribus"
+            }
             for result in (default, found)
         )
         for name, score in theirs.items():

@@ -27,14 +27,20 @@ def audit(X, y, group, model=None, **options):
 
 
 def held(result):
-    return {one.feature: one for one in result.proxy_scores if one.kind != "marginal"}
+    return {score.feature: score for score in result.proxy_scores if score.kind != "marginal"}
 
 
 def assert_finite_or_refused(result):
-    for one in result.proxy_scores:
-        numbers = (one.estimate, one.low, one.high, one.simultaneous_low, one.simultaneous_high)
+    for score in result.proxy_scores:
+        numbers = (
+            score.estimate,
+            score.low,
+            score.high,
+            score.simultaneous_low,
+            score.simultaneous_high,
+        )
         known = all(math.isfinite(number) for number in numbers)
-        assert known or one.note.startswith("refused: "), one
+        assert known or score.note.startswith("refused: "), score
     assert result.to_dict()
     assert str(result)
 
@@ -45,7 +51,7 @@ def test_a_constant_feature():
     model = LogisticRegression().fit(X, y)
     result = audit(X, y, group, model)
     assert_finite_or_refused(result)
-    assert [one.note for one in result.proxy_scores if one.feature == "x5"] == [
+    assert [score.note for score in result.proxy_scores if score.feature == "x5"] == [
         "refused: constant in the target group",
         "refused: constant in the target group",
     ]
@@ -58,7 +64,7 @@ def test_a_feature_that_is_the_group():
     model = LogisticRegression().fit(X, y)
     result = audit(X, y, group, model)
     assert_finite_or_refused(result)
-    notes = {one.note for one in result.proxy_scores if one.feature == "x1"}
+    notes = {score.note for score in result.proxy_scores if score.feature == "x1"}
     assert "refused: constant in the target group" in notes
 
 
@@ -85,7 +91,7 @@ def test_empty_cells():
     X[(group == "t") & (y == 1), 1] = 0.0
     result = audit(X, y, group, metric="true_positive_rate", y_score=np.full(N, 0.5))
     assert_finite_or_refused(result)
-    (one,) = (one for one in result.proxy_scores if one.feature == "x2")
+    (one,) = (score for score in result.proxy_scores if score.feature == "x2")
     assert one.note.startswith("refused: ")
     X, y, group, model = make()
     X[(group == "t") & (y == 1), 1] = 0.0
@@ -98,7 +104,7 @@ def test_a_target_of_five_rows():
     y[:5] = [0, 1, 0, 1, 0]
     result = audit(X, y, group, model)
     assert_finite_or_refused(result)
-    assert all(one.note for one in result.proxy_scores)
+    assert all(score.note for score in result.proxy_scores)
 
 
 def test_a_label_that_one_group_lacks():
@@ -116,7 +122,7 @@ def test_a_model_that_ignores_every_feature():
     assert_finite_or_refused(result)
     assert result.estimate == pytest.approx(0, abs=1e-12)
     assert "inconclusive" in result.summary()
-    assert {one.note for one in result.proxy_scores} == {"refused: the same in every row"}
+    assert {score.note for score in result.proxy_scores} == {"refused: the same in every row"}
 
 
 def test_a_gap_that_may_be_0():

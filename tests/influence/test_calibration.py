@@ -63,9 +63,9 @@ def within(count, of, share):
 )
 def test_intervals_cover(metric, n, design):
     scores, truth = marginal(design, n, metric)
-    shown = [one for one in scores if not one.note]
+    shown = [score for score in scores if not score.note]
     assert len(shown) >= 0.9 * AUDITS
-    covered = sum(one.low <= truth <= one.high for one in shown)
+    covered = sum(value.low <= truth <= value.high for value in shown)
     assert within(covered, len(shown), 0.95)
 
 
@@ -98,7 +98,7 @@ def test_family_wise_error(metric, decision):
         y, f, X = designs.global_null(rng, 500, decision=decision)
         result = audit(y, f, {f"x{j}": X[:, j] for j in range(X.shape[1])}, metric, n_draws=499)
         false["guarded"] += any(
-            one.adjusted_pvalue <= 0.05 for one in result.proxy_scores if not one.note
+            score.adjusted_pvalue <= 0.05 for score in result.proxy_scores if not score.note
         )
         false["all"] += _unguarded(metric, y, f, X)
     assert false["guarded"] <= stats.binom.isf(1e-6, audits, 0.05)
@@ -160,7 +160,7 @@ def ceteris_paribus_coverage(metric, design, audits, n):
         _, rows, _ = rows_of(design, n, seed=audit_number)
         nuisances, value = ceteris_paribus.Nuisances(rows=rows), value_of(metric, rows)
         low, high = ceteris_paribus.arms_of(nuisances, design.model, (0,))
-        found = ceteris_paribus.contrast(nuisances, value, low, high)
+        found = ceteris_paribus.contrast_score(nuisances, value, low, high)
         ours += abs(found.estimate - truth) <= t_quantile(0.025, found.df) * found.standard_error
         found = ceteris_paribus.plug_in(nuisances, value, low, high)
         plug_in += abs(found.estimate - truth) <= 1.96 * found.standard_error

@@ -22,14 +22,14 @@ def rows_of(design=None, n=N, seed=3):
     design = design or designs.CeterisParibus()
     X, y, f = design.rows(np.random.default_rng(seed), n)
     folds = np.arange(n) % 5
-    rows = ceteris_paribus.Folded(features=X, label=y, score=f, count=np.ones(n), folds=folds)
+    rows = ceteris_paribus.RowsByFold(features=X, label=y, score=f, count=np.ones(n), folds=folds)
     return design, rows, folds
 
 
 def value_of(metric, rows):
     given = metric if isinstance(metric, dict) else {metric: 1.0}
     measure = measure_of({NAMES[name]: weight for name, weight in given.items()})
-    return MeasureValue.of(measure, rows.count @ parts_of(rows.label, rows.score), "t")
+    return MeasureValue.from_totals(measure, rows.count @ parts_of(rows.label, rows.score), "t")
 
 
 def make(n=1_500, seed=0):
@@ -47,7 +47,7 @@ def audit(X, y, group, model, **options):
 
 
 def alone(result):
-    return {one.feature: one for one in result.proxy_scores if one.kind != "marginal"}
+    return {score.feature: score for score in result.proxy_scores if score.kind != "marginal"}
 
 
 class TestArguments:
@@ -74,7 +74,7 @@ class TestReference:
     def test_scores_are_those_of_the_reference(self, metric, decision):
         design, rows, folds = rows_of(designs.CeterisParibus(decision))
         nuisances = ceteris_paribus.Nuisances(rows=rows)
-        found = ceteris_paribus.flip(nuisances, value_of(metric, rows), design.model, 0)
+        found = ceteris_paribus.flip_score(nuisances, value_of(metric, rows), design.model, 0)
         expected, refusal = reference.ceteris_paribus_logistic(
             metric, rows.features, rows.label, rows.score, design.model, 0, folds
         )
@@ -90,7 +90,7 @@ class TestReference:
         _, rows, folds = rows_of()
         value, x = value_of(metric, rows), rows.features[:, 2]
         others = np.delete(rows.features, 2, axis=1)
-        share = nuisance.fit(rows.regressors.without((2,)), x)
+        share = nuisance.fit_nuisance(rows.regressors.without((2,)), x)
         found = ceteris_paribus.partialled_out(rows, value, (2,), 2, share)
         design = reference.default_basis(others).design(others)
         e = reference.cross_fit_tuned(design, x, folds).predict(design)
@@ -112,7 +112,7 @@ class TestReference:
         found = []
         for unit in (1.0, 12.0):
             features = np.column_stack([rows.features, 5 + unit * number])
-            some = ceteris_paribus.Folded(
+            some = ceteris_paribus.RowsByFold(
                 features=features, label=rows.label, score=rows.score, count=rows.count, folds=folds
             )
             value = value_of("fpr", some)
@@ -130,7 +130,7 @@ class TestReference:
         _, rows, folds = rows_of()
         both = np.column_stack([rows.features, rows.label, rows.score, folds])
         kinds, counts = np.unique(both, axis=0, return_counts=True)
-        fewer = ceteris_paribus.Folded(
+        fewer = ceteris_paribus.RowsByFold(
             features=kinds[:, :8],
             label=kinds[:, 8],
             score=kinds[:, 9],
@@ -139,7 +139,7 @@ class TestReference:
         )
         model = designs.CeterisParibus().model
         one, other = (
-            ceteris_paribus.flip(
+            ceteris_paribus.flip_score(
                 ceteris_paribus.Nuisances(rows=some), value_of("fpr", some), model, 0
             )
             for some in (rows, fewer)
@@ -186,7 +186,9 @@ class TestProperties:
         y = (rng.random(n) < 0.5).astype(int)
         model = fa.LinearModel([2.0, 0.0], -1.0)
         result = audit(X, y, rng.choice(["t", "o"], n), model)
-        marginal = {one.feature: one for one in result.proxy_scores if one.kind == "marginal"}
+        marginal = {
+            score.feature: score for score in result.proxy_scores if score.kind == "marginal"
+        }
         assert marginal["x2"].adjusted_pvalue == pytest.approx(0.01)
         held = alone(result)["x2"]
         assert held.low <= 0 <= held.high
@@ -204,7 +206,7 @@ class TestProperties:
         assert held.kind == "partialled_out"
         assert held.note.startswith("held fixed it has no score (")
         twin = audit(X[:, [0, 0]], y, rng.choice(["t", "o"], n), fa.LinearModel([1.0, 1.0], -1.0))
-        notes = [one.note for one in alone(twin).values()]
+        notes = [value.note for value in alone(twin).values()]
         assert all("refused: the other features determine it" in note for note in notes)
 
     def test_decisions_and_the_selection_rate_without_labels(self):
@@ -217,5 +219,5 @@ class TestProperties:
         held = alone(result)["x4"]
         flipped = [np.column_stack([X[:, :3], np.full(len(X), at), X[:, 4:]]) for at in (0.0, 1.0)]
         inside = group == "t"
-        low, high = (model.predict(one)[inside].mean() for one in flipped)
+        low, high = (model.predict(value)[inside].mean() for value in flipped)
         assert held.estimate == pytest.approx(high - low, abs=1e-12)

@@ -35,7 +35,7 @@ def make(seed=0):
 def coded(X, rows=None):
     """Kinds, and the matrix that the coding gives."""
     columns = X if isinstance(X, dict) else {f"x{j + 1}": X[:, j] for j in range(X.shape[1])}
-    coding = Coding.of(columns, {})
+    coding = Coding.from_columns(columns, {})
     matrix = coding.matrix(np.arange(len(next(iter(columns.values())))))
     return coding, matrix
 
@@ -57,7 +57,7 @@ class TestArguments:
         frame = pd.DataFrame(X).astype({3: "Int64"})
         frame.loc[9, 3] = pd.NA
         found = audit((group, frame, y_true, score))
-        assert "3 is missing" in {one.feature for one in found.proxy_scores}
+        assert "3 is missing" in {value.feature for value in found.proxy_scores}
 
     def test_numbers_of_many_values_are_no_set(self):
         group, X, y_true, score = make()
@@ -69,7 +69,7 @@ class TestArguments:
 class TestKnownValues:
     def test_kinds_and_values(self):
         coding, matrix = coded(make()[1])
-        assert [one.kind for one in coding.features] == ["binary"] * 3 + ["continuous"] * 2
+        assert [feature.kind for feature in coding.features] == ["binary"] * 3 + ["continuous"] * 2
         assert coding.features[0].levels == ("3", "-1")
         assert set(np.unique(matrix[:, 0])) == {0.0, 1.0}
         assert not matrix[:, 2].any()
@@ -101,7 +101,7 @@ class TestKnownValues:
             "bytes": np.array([b"x", b"y"] * 3),
         }
         coding, matrix = coded(data)
-        levels = {one.name: one.levels for one in coding.features}
+        levels = {feature.name: feature.levels for feature in coding.features}
         assert levels["always"] == ("True",)
         assert levels["never"] == ("False",)
         assert levels["truth"] == ("True", "False")
@@ -167,7 +167,7 @@ class TestProperties:
         group, X, y_true, score = make()
         moved = X.copy()
         moved[np.flatnonzero(group == "other")[:3], 4] = [1e300, -1e300, 1e-300]
-        first, second = (audit((group, one, y_true, score)) for one in (X, moved))
+        first, second = (audit((group, value, y_true, score)) for value in (X, moved))
         assert repr(first.proxy_scores) == repr(second.proxy_scores)
 
     def test_what_native_code_saw_is_found_again(self):

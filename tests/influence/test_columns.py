@@ -66,14 +66,14 @@ class TestKnownValues:
         inside, psi = text[group == "t"], result.influence
         names = {"u": "u", "missing": "missing", None: "(missing)"}
         means = {shown: psi[inside == level].mean() for level, shown in names.items()}
-        scores = {one.levels: one.estimate for one in result.proxy_scores}
+        scores = {score.levels: score.estimate for score in result.proxy_scores}
         assert len(scores) == 3
         for (first, second), estimate in scores.items():
             assert estimate == pytest.approx(means[first] - means[second], abs=1e-12)
 
     def test_a_missing_value_that_was_not_seen_is_no_level_called_missing(self):
         _, flag, text, _ = make()
-        known = np.where([one is None for one in text], "u", text)
+        known = np.where([value is None for value in text], "u", text)
         repair = audit({"text": known, "flag": flag}).repair(rng=1)
         later = {"text": np.array(["missing", None], dtype=object), "flag": [True, True]}
         assert repair.transform_report(later, ["t", "t"]).unseen.tolist() == [False, True]

@@ -30,7 +30,7 @@ def test_what_is_printed_and_written(file, tmp_path, capsys):
     assert "selection_rate of scores is 0." in printed
     assert "binary True against False" in printed
     written = json.loads((tmp_path / "out.json").read_text())
-    assert [one["metric"] for one in written] == ["false_positive_rate", "selection_rate"]
+    assert [value["metric"] for value in written] == ["false_positive_rate", "selection_rate"]
     assert written[0]["seed"] == written[1]["seed"] == 1
 
 

@@ -12,7 +12,7 @@ import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.influence import descent
 from fairaudit_rs.influence.coding import Coding
-from fairaudit_rs.influence.problem import Audit
+from fairaudit_rs.influence.problem import InfluenceProblem
 from fairaudit_rs.influence.rates import measure_of
 
 from ..children import outputs_of_instruction_sets
@@ -212,7 +212,7 @@ class TestReference:
         assert found.after.standard_error == pytest.approx(expected["se"], rel=1e-9)
         assert found.confidence_interval == pytest.approx(expected["interval"], abs=1e-9)
         assert found.n_effective == pytest.approx(expected["ess"], rel=1e-9)
-        marginals = [(one.after, one.low, one.high) for one in found.marginals]
+        marginals = [(marginal.after, marginal.low, marginal.high) for marginal in found.marginals]
         assert np.array(marginals) == pytest.approx(expected["marginals"], abs=1e-9)
         before = parts[2].gap(metric, np.ones(len(parts[2].y0)))
         assert (found.before.value, found.before.standard_error) == pytest.approx(before, rel=1e-9)
@@ -223,10 +223,12 @@ class TestReference:
         path = reference.descent_path("fpr", fit, 12)
         at_stop = reference.factors("fpr", path, stop.f0, stop.h0)
         assert found.n_steps == 12
-        for one, factor in zip(found.path, at_stop, strict=True):
-            assert (one.gap, one.standard_error) == pytest.approx(stop.gap("fpr", factor), abs=1e-9)
+        for value, factor in zip(found.path, at_stop, strict=True):
+            assert (value.gap, value.standard_error) == pytest.approx(
+                stop.gap("fpr", factor), abs=1e-9
+            )
             share = reference.kish(factor) / len(factor)
-            assert one.effective_share == pytest.approx(share, rel=1e-9)
+            assert value.effective_share == pytest.approx(share, rel=1e-9)
         kinds = found.parts.kinds
         expected = reference.factors("fpr", path, kinds.parts[:, 1], found.label_rate)[-1]
         assert found.factors == pytest.approx(expected, rel=1e-9)
@@ -264,8 +266,10 @@ class TestProperties:
         frame = {f"feature {j}": X[:, j] for j in range(10)}
         other = descend(audit((frame, y, f, group)), **given)
         assert (found.weights == other.weights).all()
-        assert [one.feature for one in other.marginals] == list(frame)
-        assert [one.after for one in found.marginals] == [one.after for one in other.marginals]
+        assert [marginal.feature for marginal in other.marginals] == list(frame)
+        assert [marginal.after for marginal in found.marginals] == [
+            marginal.after for marginal in other.marginals
+        ]
 
     def test_a_smaller_tolerance_goes_on(self):
         result = audit(make(3_000))
@@ -293,12 +297,16 @@ class TestProperties:
         found = fa.influence_audit(
             y, y_score=score, X=X, sensitive_features=group, target="t", rng=1, n_draws=9
         ).descend(tolerance=0.1, rng=1)
-        levels = [one for one in found.marginals if one.feature == "level"]
-        assert [one.level for one in levels] == list("abcde")
+        levels = [marginal for marginal in found.marginals if marginal.feature == "level"]
+        assert [level.level for level in levels] == list("abcde")
         for side in ("before", "after", "others"):
-            assert sum(getattr(one, side) for one in levels) == pytest.approx(1)
+            assert sum(getattr(level, side) for level in levels) == pytest.approx(1)
         others = X["number"][group == "o"].mean()
-        numbers = {one.feature: one for one in found.marginals if one.feature != "level"}
+        numbers = {
+            marginal.feature: marginal
+            for marginal in found.marginals
+            if marginal.feature != "level"
+        }
         assert numbers["number"].level == ""
         assert numbers["number"].others == pytest.approx(others)
         assert numbers["binary"].level == "True"
@@ -446,11 +454,13 @@ class Simulated:
     """A descent of simulated rows, with the true gap under its weights."""
 
     descent: descent.Descent
-    path: descent.Path
+    path: descent.DescentPath
     truth: float
 
     def covers(self, part):
-        weighted = descent.Weighted.of(self.descent.parts.count[:, part], self.path.factors)
+        weighted = descent.WeightedRows.from_counts(
+            self.descent.parts.count[:, part], self.path.factors
+        )
         if part == descent.REPORT:
             weighted = self.path.report
         gap = self.descent.gap(weighted, part)
@@ -463,8 +473,8 @@ def simulate(
     """A descent of `n` rows in each group by the false positive rate; None where it is refused."""
     rng = np.random.default_rng(number)
     (X0, y0, f0), (X1, y1, f1) = (design.rows(rng, n, group) for group in (0, 1))
-    coding = Coding.of(dict(zip("abcdefghij", np.vstack([X0, X1]).T, strict=False)), {})
-    problem = Audit(
+    coding = Coding.from_columns(dict(zip("abcdefghij", np.vstack([X0, X1]).T, strict=False)), {})
+    problem = InfluenceProblem(
         measure=measure_of("false_positive_rate"),
         label=np.concatenate([y0, y1]) > 0,
         score=np.concatenate([f0, f1]),
@@ -475,7 +485,7 @@ def simulate(
         target_name="0",
         n_threads=1,
     )
-    rule = descent.Rule(tolerance=tolerance, step=0.1, max_steps=60, level=level)
+    rule = descent.StoppingRule(tolerance=tolerance, step=0.1, max_steps=60, level=level)
     learner = nuisance()
     try:
         found, _ = descent.descent_of(problem, rule, (1 / 3, 1 / 3, 1 / 3), number, learner)
@@ -492,7 +502,7 @@ def simulate(
 
 def simulations(audits, *given, **options):
     found = [simulate(*given, number, **options) for number in range(audits)]
-    return [one for one in found if one is not None]
+    return [value for value in found if value is not None]
 
 
 class TestCalibration:
@@ -511,25 +521,25 @@ class TestCalibration:
     def test_intervals_of_the_report_part(self, design, n, tolerance, audits):
         found = simulations(audits, design, n, tolerance)
         assert len(found) > 0.5 * audits
-        covered = sum(one.covers(descent.REPORT) for one in found)
+        covered = sum(value.covers(descent.REPORT) for value in found)
         assert within(covered, len(found), 0.95)
         assert 0.93 <= covered / len(found) <= 0.97
 
     def test_resampling(self):
         found = simulations(150, designs.ten_features(), 3_000, 0.1, method="resampled")
-        assert within(sum(one.covers(descent.REPORT) for one in found), len(found), 0.95)
+        assert within(sum(value.covers(descent.REPORT) for value in found), len(found), 0.95)
 
     def test_too_few_events_do_not_hold(self, monkeypatch):
         """18 rows without the label in a part: refused by us."""
         assert not simulations(50, designs.toy_descent(), 600, 0.05)
         monkeypatch.setattr(descent, "ENOUGH_EVENTS", 1.0)
         found = simulations(400, designs.toy_descent(), 600, 0.05)
-        assert not within(sum(one.covers(descent.REPORT) for one in found), len(found), 0.95)
+        assert not within(sum(value.covers(descent.REPORT) for value in found), len(found), 0.95)
 
     def test_the_fit_part_fails_with_boosted_trees(self):
         found = simulations(60, designs.ten_features(), 3_000, 0.05, nuisance=Boosted)
-        assert within(sum(one.covers(descent.REPORT) for one in found), len(found), 0.95)
-        assert not within(sum(one.covers(descent.FIT) for one in found), len(found), 0.95)
+        assert within(sum(value.covers(descent.REPORT) for value in found), len(found), 0.95)
+        assert not within(sum(value.covers(descent.FIT) for value in found), len(found), 0.95)
 
     @pytest.mark.parametrize("tolerance", [0.05, 0.1])
     def test_the_claim_holds_and_that_of_the_point_rule_fails(self, tolerance):
@@ -537,9 +547,9 @@ class TestCalibration:
         false, claims = {}, {}
         for level in (0.95, 0.5):
             found = simulations(300, designs.toy_descent(), 3_300, tolerance, level=level)
-            claimed = [one for one in found if one.path.status == "reached"]
+            claimed = [value for value in found if value.path.status == "reached"]
             claims[level] = len(claimed)
-            false[level] = sum(abs(one.truth) > tolerance for one in claimed)
+            false[level] = sum(abs(value.truth) > tolerance for value in claimed)
         most = {level: stats.binom.isf(1e-6, claims[level], 0.05) for level in claims}
         assert false[0.95] <= most[0.95]
         assert false[0.5] > most[0.5]

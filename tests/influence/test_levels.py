@@ -70,7 +70,7 @@ class Towns:
 
 def folded(X, y, f):
     n = len(y)
-    return ceteris_paribus.Folded(
+    return ceteris_paribus.RowsByFold(
         features=X, label=y, score=f, count=np.ones(n), folds=np.arange(n) % 5
     )
 
@@ -86,7 +86,7 @@ class TestReference:
         influences = []
         for low, high in combinations(range(3), 2):
             a, b = arms[low], arms[high]
-            found = ceteris_paribus.contrast(nuisances, value, a, b)
+            found = ceteris_paribus.contrast_score(nuisances, value, a, b)
             flip = reference.Flip(
                 a.inside, b.inside, a.score, b.score, a.label, b.label, a.share, b.share
             )
@@ -114,7 +114,7 @@ class TestReference:
         def estimate(step, column):
             moved = special.expit(logit + step * rows.features[:, column])
             arm = dataclasses.replace(high, share=moved)
-            return ceteris_paribus.contrast(nuisances, value, low, arm).estimate
+            return ceteris_paribus.contrast_score(nuisances, value, low, arm).estimate
 
         rate = value.rates[0]
         _, by_share = ceteris_paribus._derivatives(rows, high, rate)
@@ -141,23 +141,23 @@ class TestModels:
         model = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
         given = {"sensitive_features": group, "target": "t", "n_draws": 99, "rng": 1}
         result = fa.influence_audit(y, X=frame, model=model, **given)
-        held = [one for one in result.proxy_scores if one.kind != "marginal"]
-        assert {one.levels for one in held if one.feature == "town"} == {
+        held = [score for score in result.proxy_scores if score.kind != "marginal"]
+        assert {score.levels for score in held if score.feature == "town"} == {
             ("birch", "ash"), ("cedar", "ash"), ("cedar", "birch"),
         }  # fmt: skip
-        assert {one.kind for one in held} == {"ceteris_paribus"}
+        assert {score.kind for score in held} == {"ceteris_paribus"}
         # The same rows as columns of 0 and 1, three of which are one feature.
         plain = LogisticRegression().fit(X, y)
         again = fa.influence_audit(y, X=X, model=plain, sets={"town": ["x1", "x2", "x3"]}, **given)
         names = {"x1": "ash", "x2": "birch", "x3": "cedar"}
         other = {
-            tuple(names[level] for level in one.levels): one.estimate
-            for one in again.proxy_scores
-            if one.kind != "marginal" and one.feature == "town"
+            tuple(names[level] for level in score.levels): score.estimate
+            for score in again.proxy_scores
+            if score.kind != "marginal" and score.feature == "town"
         }
-        for one in held:
-            if one.feature == "town":
-                assert one.estimate == pytest.approx(other[one.levels], rel=1e-4)
+        for score in held:
+            if score.feature == "town":
+                assert score.estimate == pytest.approx(other[score.levels], rel=1e-4)
 
     def test_missing_text_reaches_the_model_as_it_was(self):
         frame, _, y, group = self.make()
@@ -170,7 +170,7 @@ class TestModels:
         result = fa.influence_audit(
             y, X=frame, model=model, sensitive_features=group, target="t", n_draws=99, rng=1
         )
-        assert any("missing" in one.levels for one in result.proxy_scores)
+        assert any("missing" in score.levels for score in result.proxy_scores)
         repaired = result.repair(rng=1).transform(frame, group)
         assert (repaired.dtypes == frame.dtypes).all()
         assert not any(value is None for value in repaired["town"])
@@ -194,16 +194,18 @@ class TestModels:
                 if score.kind == kind and {*score.levels} == {*pair}
             )
             assert np.isfinite(one.low)
-        assert {one.feature for one in result.proxy_scores} == {"wealth", "town"}
+        assert {score.feature for score in result.proxy_scores} == {"wealth", "town"}
         # The same as one text column with a level for each combination.
         f = model.predict_proba(frame)[:, 1]
         both = frame["rich"].astype(str) + frame["old"].astype(str)
         again = fa.influence_audit(y, y_score=f, X={"both": both.to_numpy()}, **given)
         marginal = [
-            one for one in result.proxy_scores if one.feature == "wealth" and one.kind == "marginal"
+            score
+            for score in result.proxy_scores
+            if score.feature == "wealth" and score.kind == "marginal"
         ]
-        assert sorted(abs(one.estimate) for one in marginal) == pytest.approx(
-            sorted(abs(one.estimate) for one in again.proxy_scores)
+        assert sorted(abs(score.estimate) for score in marginal) == pytest.approx(
+            sorted(abs(score.estimate) for score in again.proxy_scores)
         )
 
     def test_text_in_a_dict_has_no_form_that_a_model_takes(self):
@@ -229,9 +231,11 @@ class TestModels:
             y, X=frame, model=Model(), sensitive_features=group, target="t", n_draws=99, rng=1
         )
         dale = [
-            one for one in result.proxy_scores if one.kind != "marginal" and "dale" in one.levels
+            score
+            for score in result.proxy_scores
+            if score.kind != "marginal" and "dale" in score.levels
         ]
-        assert [(one.kind, one.levels) for one in dale] == [
+        assert [(score.kind, score.levels) for score in dale] == [
             ("partialled_out", ("dale", "all others"))
         ]
         assert "needed" in dale[0].note
@@ -243,9 +247,9 @@ class TestModels:
             y, X=X, model=model, sensitive_features=group, target="t", compat="paper",
             sets={"town": ["x1", "x2", "x3"]}, n_draws=99, rng=1,
         )  # fmt: skip
-        held = [one for one in result.proxy_scores if one.kind != "marginal"]
+        held = [score for score in result.proxy_scores if score.kind != "marginal"]
         assert len(held) == 5
-        assert {one.note for one in held} == {
+        assert {score.note for score in held} == {
             "plug-in score of the paper, with an interval that does not hold"
         }
 
@@ -261,7 +265,7 @@ def test_pairs_of_levels_cover_and_the_plug_in_does_not(metric):
         value = value_of(metric, rows)
         arms = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))
         for name, score in (
-            ("ours", ceteris_paribus.contrast),
+            ("ours", ceteris_paribus.contrast_score),
             ("plug-in", ceteris_paribus.plug_in),
         ):
             found = score(nuisances, value, arms[0], arms[2])

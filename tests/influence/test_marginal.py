@@ -46,7 +46,7 @@ def audit(data, decision=False, **options):
 
 
 def by_pair(result):
-    return {(one.feature, one.levels): one for one in result.proxy_scores}
+    return {(score.feature, score.levels): score for score in result.proxy_scores}
 
 
 class TestArguments:
@@ -133,12 +133,12 @@ class TestKnownValues:
 
     def test_mirror_rates_have_mirror_influence(self):
         data = make(decision=True)
-        for one, other in (
+        for text, other in (
             ("true_positive_rate", "false_negative_rate"),
             ("positive_predictive_value", "false_discovery_rate"),
             ("false_positive_rate", "true_negative_rate"),
         ):
-            first, second = (audit(data, True, metric=name) for name in (one, other))
+            first, second = (audit(data, True, metric=name) for name in (text, other))
             assert np.allclose(first.influence, -second.influence, atol=1e-14)
             assert first.estimate == pytest.approx(-second.estimate, abs=1e-14)
 
@@ -249,8 +249,8 @@ class TestProperties:
         expected = audit(make())
         for data in (frame, frame.to_pandas(), frame.lazy(), tmp_path / "data.parquet"):
             found = fa.influence_audit("y", data=data, **options)
-            for one, other in zip(found.proxy_scores, expected.proxy_scores, strict=True):
-                assert one == other
+            for score, other in zip(found.proxy_scores, expected.proxy_scores, strict=True):
+                assert score == other
         by_frame = audit((group, pd.DataFrame(X), y_true, shown))
         assert by_frame.to_dict() == expected.to_dict()
 
@@ -260,18 +260,18 @@ class TestProperties:
         as_set = audit((group, hot, y_true, shown), sets={"level": list(hot)})
         as_text = audit((group, {"level": X["level"]}, y_true, shown))
         assert as_set.feature_tests == pytest.approx(as_text.feature_tests)
-        assert [one.estimate for one in as_set.proxy_scores] == pytest.approx(
-            [one.estimate for one in as_text.proxy_scores]
+        assert [score.estimate for score in as_set.proxy_scores] == pytest.approx(
+            [score.estimate for score in as_text.proxy_scores]
         )
-        assert {one.feature for one in as_set.proxy_scores} == {"level"}
+        assert {score.feature for score in as_set.proxy_scores} == {"level"}
         without = {name: column for name, column in hot.items() if name != "is_a"}
         rest = audit((group, without, y_true, shown), sets={"level": list(without)})
-        assert any("none of level" in one.levels for one in rest.proxy_scores)
+        assert any("none of level" in score.levels for score in rest.proxy_scores)
 
     def test_scales_and_shifts_change_nothing(self):
         group, X, y_true, shown = make()
         moved = {**X, "number": 5 - 1_000 * X["number"]}
-        first, second = (audit((group, one, y_true, shown)) for one in (X, moved))
+        first, second = (audit((group, record, y_true, shown)) for record in (X, moved))
         one, other = (by_pair(result)[("number", ())] for result in (first, second))
         assert one.estimate == pytest.approx(-other.estimate)
         assert one.standard_error == pytest.approx(other.standard_error)
@@ -280,10 +280,10 @@ class TestProperties:
     def test_a_feature_twice_is_no_more_evidence(self):
         group, X, y_true, shown = make()
         twice = {**X, "again": X["number"]}
-        first, second = (audit((group, one, y_true, shown)) for one in (X, twice))
+        first, second = (audit((group, record, y_true, shown)) for record in (X, twice))
         cut = [
-            (one.simultaneous_high - one.estimate) / one.standard_error
-            for one in (by_pair(result)[("number", ())] for result in (first, second))
+            (value.simultaneous_high - value.estimate) / value.standard_error
+            for value in (by_pair(result)[("number", ())] for result in (first, second))
         ]
         assert cut[0] == pytest.approx(cut[1], rel=0.05)
 
@@ -296,7 +296,7 @@ class TestProperties:
         result = audit((groups, {"level": level}, y_true, shown))
         assert result.n_missing == 50
         assert result.n_rows == len(group) - 50
-        assert any("missing" in one.levels for one in result.proxy_scores)
+        assert any("missing" in score.levels for score in result.proxy_scores)
 
     def test_few_events_are_marked_and_then_refused(self):
         group, _, y_true, shown = make(n=4_000, decision=True)
@@ -317,7 +317,7 @@ class TestProperties:
         group, X, y_true, shown = make()
         constant = {"one": np.ones(len(group)), "same": np.full(len(group), "x"), **X}
         result = audit((group, constant, y_true, shown))
-        notes = {one.feature: one.note for one in result.proxy_scores}
+        notes = {score.feature: score.note for score in result.proxy_scores}
         assert "constant" in notes["one"]
         assert "refused" in notes["same"]
 

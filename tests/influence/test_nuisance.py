@@ -24,7 +24,7 @@ def rows(seed=0, n=N):
 
 def regressors(X, folds, count=None):
     count = np.ones(len(X)) if count is None else count
-    return nuisance.Regressors.of(X, count, folds, _native.Call(2))
+    return nuisance.Regressors.from_features(X, count, folds, _native.Call(2))
 
 
 class Mean:
@@ -48,14 +48,14 @@ class TestArguments:
     def test_what_does_not_give_probabilities(self):
         X, y, folds = rows()
         with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) gives other numbers"):
-            _ = nuisance.fit(regressors(X, folds), y, Wrong()).found
+            _ = nuisance.fit_nuisance(regressors(X, folds), y, Wrong()).found
 
 
 class TestReference:
     @pytest.mark.parametrize("seed", range(4))
     def test_the_cross_fit(self, seed):
         X, y, folds = rows(seed)
-        found = nuisance.fit(regressors(X, folds), y)
+        found = nuisance.fit_nuisance(regressors(X, folds), y)
         design = reference.default_basis(X).design(X)
         expected = reference.cross_fit_tuned(design, y, folds)
         assert found.penalty == expected.penalty
@@ -68,7 +68,7 @@ class TestReference:
 
     def test_the_loss_of_every_penalty(self):
         X, y, folds = rows()
-        found = nuisance.fit(regressors(X, folds), y)
+        found = nuisance.fit_nuisance(regressors(X, folds), y)
         design = reference.default_basis(X).design(X)
         for penalty, loss in zip(nuisance.PENALTIES, found.losses, strict=True):
             crossed = reference.cross_fit(design, y, folds, penalty)
@@ -80,7 +80,10 @@ class TestReference:
         both, counts = np.unique(np.column_stack([X, y, folds]), axis=0, return_counts=True)
         fewer = regressors(both[:, :3], both[:, 4].astype(int), counts.astype(float))
         assert len(both) < 90
-        one, other = nuisance.fit(regressors(X, folds), y), nuisance.fit(fewer, both[:, 3])
+        one, other = (
+            nuisance.fit_nuisance(regressors(X, folds), y),
+            nuisance.fit_nuisance(fewer, both[:, 3]),
+        )
         assert other.coef_by_fold == pytest.approx(one.coef_by_fold, rel=1e-9, abs=1e-12)
 
     @pytest.mark.parametrize("twice", [False, True])
@@ -97,7 +100,7 @@ class TestReference:
 
     def test_what_a_row_adds(self):
         X, y, folds = rows()
-        found = nuisance.fit(regressors(X, folds), y)
+        found = nuisance.fit_nuisance(regressors(X, folds), y)
         design = reference.default_basis(X).design(X)
         fit = reference.ridge_logistic(design, y, None, found.penalty)
         direction = np.cos(np.arange(design.shape[1]))
@@ -106,18 +109,18 @@ class TestReference:
 
     def test_quality(self):
         X, y, folds = rows()
-        fitted = nuisance.fit(regressors(X, folds), y)
-        found, p = quality.quality("P(y = 1 | X)", fitted), fitted.found
+        fitted = nuisance.fit_nuisance(regressors(X, folds), y)
+        found, p = quality.describe_fit("P(y = 1 | X)", fitted), fitted.found
         pairs = p[y == 1][:, None] - p[y == 0]
         assert found.auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
         assert (found.smallest, found.largest) == (p.min(), p.max())
         shares = [1 / e / (1 / e).sum() for e in (p[y == 1], 1 - p[y == 0])]
-        assert found.largest_share == pytest.approx(max(one.max() for one in shares))
+        assert found.largest_share == pytest.approx(max(share.max() for share in shares))
         logit = np.log(p / (1 - p))[:, None]
         plain = reference.ridge_logistic(np.column_stack([np.ones(N), logit]), y, None, 1e-9)
         assert found.calibration_slope == pytest.approx(plain.coef[1], rel=1e-6)
         bins = np.array_split(np.argsort(p, kind="stable"), 10)
-        errors_of = [abs((y[one] - p[one]).mean()) for one in bins]
+        errors_of = [abs((y[value] - p[value]).mean()) for value in bins]
         assert found.calibration_error == pytest.approx(np.mean(errors_of), rel=1e-9)
         assert found.learner == "ridge logistic, main effects and products"
 
@@ -125,24 +128,24 @@ class TestReference:
 class TestProperties:
     def test_an_estimator_of_any_kind(self):
         X, y, folds = rows()
-        fitted = nuisance.fit(regressors(X, folds), y, Mean())
+        fitted = nuisance.fit_nuisance(regressors(X, folds), y, Mean())
         outside, first = folds != 2, X[:, 0] == 1
         expected = y[outside & first].mean()
         assert fitted.found[(folds == 2) & first] == pytest.approx(expected)
         assert fitted.predict(X[first]) == pytest.approx(y[first].mean())
         assert fitted.influence(lambda *_: np.zeros(1)) is None
-        assert quality.quality("P", fitted).learner == "Mean"
+        assert quality.describe_fit("P", fitted).learner == "Mean"
 
     def test_a_fit_of_all_rows(self):
         X, y, folds = rows()
-        fitted = nuisance.fit(regressors(X, folds), y)
+        fitted = nuisance.fit_nuisance(regressors(X, folds), y)
         design = reference.default_basis(X).design(X)
         whole = reference.ridge_logistic(design, y, None, fitted.penalty)
         assert fitted.predict(X) == pytest.approx(whole.predict(design), rel=1e-8)
 
     def test_no_features_leave_the_share(self):
         _, y, folds = rows()
-        found = nuisance.fit(regressors(np.empty((N, 0)), folds), y).found
+        found = nuisance.fit_nuisance(regressors(np.empty((N, 0)), folds), y).found
         for fold in range(5):
             assert found[folds == fold] == pytest.approx(y[folds != fold].mean(), rel=1e-9)
 
@@ -150,30 +153,32 @@ class TestProperties:
     def test_constant_and_equal_columns(self, value):
         X, y, folds = rows()
         more = np.column_stack([X, np.full(N, value), X[:, 0]])
-        found = nuisance.fit(regressors(more, folds), y)
+        found = nuisance.fit_nuisance(regressors(more, folds), y)
         assert np.isfinite(found.coef).all()
-        plain = nuisance.fit(regressors(X, folds), y)
+        plain = nuisance.fit_nuisance(regressors(X, folds), y)
         assert found.losses.min() == pytest.approx(plain.losses.min(), rel=0.02)
 
     @pytest.mark.parametrize("label", [0.0, 1.0])
     def test_one_label(self, label):
         X, _, folds = rows()
-        found = nuisance.fit(regressors(X, folds), np.full(N, label)).found
+        found = nuisance.fit_nuisance(regressors(X, folds), np.full(N, label)).found
         assert found == pytest.approx(np.full(N, label), abs=1e-6)
 
     def test_separated_labels(self):
         X, _, folds = rows()
-        found = nuisance.fit(regressors(X, folds), (X[:, 3] > 0).astype(float))
+        found = nuisance.fit_nuisance(regressors(X, folds), (X[:, 3] > 0).astype(float))
         assert np.isfinite(found.found).all()
         assert found.penalty == min(nuisance.PENALTIES)
 
     def test_one_row(self):
-        found = nuisance.fit(regressors(np.ones((1, 2)), np.zeros(1, dtype=int)), np.ones(1))
+        found = nuisance.fit_nuisance(
+            regressors(np.ones((1, 2)), np.zeros(1, dtype=int)), np.ones(1)
+        )
         assert np.isfinite(found.found).all()
 
     def test_dealing(self):
         counts = np.array([1, 7, 2, 0, 11])
-        kind, fold, number = nuisance.dealt(counts, 5)
+        kind, fold, number = nuisance.deal_folds(counts, 5)
         assert np.array_equal(np.bincount(kind, number, 5), counts)
         by_fold = np.bincount(fold, number, 5)
         assert by_fold.max() - by_fold.min() <= 1

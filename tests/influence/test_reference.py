@@ -68,10 +68,10 @@ def test_psi_is_the_finite_difference_and_has_mean_0(metric):
     rng = np.random.default_rng(3)
     p0, p1 = rng.dirichlet(np.full(12, 3.0)), rng.dirichlet(np.full(12, 3.0))
     law = reference.Discrete(p0, p1, *rng.uniform(0.05, 0.95, (3, 12)))
-    for one in (law, reference.toy()):
-        psi = reference.population_psi(metric, one)
-        np.testing.assert_allclose(psi, reference.finite_difference(metric, one), atol=3e-6)
-        assert one.p0 @ psi == pytest.approx(0, abs=1e-12)
+    for discrete in (law, reference.toy()):
+        psi = reference.population_psi(metric, discrete)
+        np.testing.assert_allclose(psi, reference.finite_difference(metric, discrete), atol=3e-6)
+        assert discrete.p0 @ psi == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("name", "mirror"), [("tpr", "fnr"), ("ppv", "fdr")])

@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs.influence.cell_map import Cells
+from fairaudit_rs.influence.cell_map import FeatureCells
 from fairaudit_rs.influence.coding import Coding
-from fairaudit_rs.influence.cost import Cost
-from fairaudit_rs.influence.direct import Segments, Target, direct
-from fairaudit_rs.influence.direct import _nearest as nearest_score
+from fairaudit_rs.influence.cost import ChangeCost
+from fairaudit_rs.influence.direct_repair import EnvelopeSegments, GapTarget, fit_direct
+from fairaudit_rs.influence.direct_repair import _nearest as nearest_score
 from fairaudit_rs.influence.rates import RATES, measure_of
 
 from ..reference import influence as reference
@@ -37,7 +37,7 @@ class Problem:
         columns = {f"b{k}": bits[:, k].astype(float) for k in range(binary)}
         columns |= {f"n{k}": rng.choice([0.0, 0.7, 1.9, 2.5], n) for k in range(numbers)}
         columns["t"] = np.array(["red", "green", "blue"])[rng.integers(0, 3, n)]
-        self.coding = Coding.of(columns, {})
+        self.coding = Coding.from_columns(columns, {})
         matrix = np.unique(self.coding.matrix(np.arange(n)), axis=0)
         self.features = np.ascontiguousarray(matrix[rng.permutation(len(matrix))])
         lean = self.features @ rng.normal(size=self.features.shape[1])
@@ -49,16 +49,16 @@ class Problem:
 
     @property
     def cells(self):
-        return Cells(features=self.features, count=self.count, score=self.score)
+        return FeatureCells(features=self.features, count=self.count, score=self.score)
 
     def cost(self, cost=None, immovable=()):
-        return Cost.of(cost, immovable, self.coding, self.features, self.count)
+        return ChangeCost.from_arguments(cost, immovable, self.coding, self.features, self.count)
 
     def rate(self, name):
         return reference.rate(name, self.label, self.score, self.count)[0]
 
     def target(self, name, other):
-        return Target(measure=measure_of(NAMES[name]), others=(other,), label=self.label)
+        return GapTarget(measure=measure_of(NAMES[name]), others=(other,), label=self.label)
 
 
 def plan_of(way):
@@ -162,7 +162,7 @@ class TestArguments:
             given.repair(rng=1)
 
     def test_too_many_cells_are_refused(self, result, monkeypatch):
-        monkeypatch.setattr("fairaudit_rs.influence.direct.MOST_CELLS", 10)
+        monkeypatch.setattr("fairaudit_rs.influence.direct_repair.MOST_CELLS", 10)
         with pytest.raises(errors.DataError, match=r"at most 10. Put continuous features into cl"):
             result.repair(rng=1)
 
@@ -199,13 +199,13 @@ def pairs(source, to):
 class TestKnownValues:
     def test_one_cell_in_half(self):
         """Scores 0 and 1, no rates by label: half of the rows of the cell at 0 go up."""
-        coding = Coding.of({"x": np.array([0.0, 1.0])}, {})
+        coding = Coding.from_columns({"x": np.array([0.0, 1.0])}, {})
         features, count = np.array([[0.0], [1.0]]), np.array([8.0, 2.0])
-        cells = Cells(features=features, count=count, score=np.array([0.0, 1.0]))
-        cost = Cost.of(None, (), coding, features, count)
+        cells = FeatureCells(features=features, count=count, score=np.array([0.0, 1.0]))
+        cost = ChangeCost.from_arguments(None, (), coding, features, count)
         measure = measure_of("selection_rate")
-        target = Target(measure=measure, others=(0.6,), label=np.zeros(2))
-        found = direct(cells, cost, target, None, CALL)
+        target = GapTarget(measure=measure, others=(0.6,), label=np.zeros(2))
+        found = fit_direct(cells, cost, target, None, CALL)
         assert (found.way.source.tolist(), found.way.to.tolist()) == ([0], [1])
         assert found.way.share[0] == pytest.approx(0.5)
         assert found.certificate["primal"] == pytest.approx(0.4)
@@ -213,20 +213,20 @@ class TestKnownValues:
 
     def test_ties_are_treated_alike(self):
         """Two cells as far from the next score as each other: both go in the same share."""
-        coding = Coding.of({"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}, {})
+        coding = Coding.from_columns({"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}, {})
         features = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
         count, score = np.array([0.001, 5.0, 5.0, 5.0]), np.array([0.0, 0, 0, 1])
-        cells = Cells(features=features, count=count, score=score)
-        cost = Cost.of(None, (), coding, features, count)
+        cells = FeatureCells(features=features, count=count, score=score)
+        cost = ChangeCost.from_arguments(None, (), coding, features, count)
         measure = measure_of("selection_rate")
-        target = Target(measure=measure, others=(0.5,), label=np.zeros(4))
-        way = direct(cells, cost, target, None, CALL).way
+        target = GapTarget(measure=measure, others=(0.5,), label=np.zeros(4))
+        way = fit_direct(cells, cost, target, None, CALL).way
         assert way.source.tolist() == [1, 2]
         assert way.share[0] == way.share[1] == pytest.approx(0.25, abs=1e-3)
 
     def test_no_gap_no_moves(self):
         problem = Problem(1)
-        found = direct(
+        found = fit_direct(
             problem.cells, problem.cost(), problem.target("fpr", problem.rate("fpr")), None, CALL
         )
         assert (len(found.way.source), found.certificate["primal"]) == (0, 0)
@@ -249,9 +249,9 @@ class TestReference:
             target = problem.target(name, other)
             if expected["status"] != "ok":
                 with pytest.raises(errors.NotMeasurableError):
-                    direct(problem.cells, cost, target, None, CALL)
+                    fit_direct(problem.cells, cost, target, None, CALL)
                 continue
-            found = direct(problem.cells, cost, target, None, CALL)
+            found = fit_direct(problem.cells, cost, target, None, CALL)
             total, certificate = problem.count.sum(), found.certificate
             assert certificate["primal"] * total == pytest.approx(expected["cost"], abs=1e-9)
             assert certificate["dual"] * total == pytest.approx(expected["dual"], abs=1e-9)
@@ -285,9 +285,9 @@ class TestReference:
             target = problem.target(name, other)
             if np.isnan(value):
                 with pytest.raises(errors.NotMeasurableError, match="cannot be reached"):
-                    direct(problem.cells, cost, target, floor, CALL)
+                    fit_direct(problem.cells, cost, target, floor, CALL)
                 continue
-            certificate = direct(problem.cells, cost, target, floor, CALL).certificate
+            certificate = fit_direct(problem.cells, cost, target, floor, CALL).certificate
             total = problem.count.sum()
             n_needed += certificate["floor_multiplier"] > 0
             assert certificate["primal"] * total == pytest.approx(value, abs=1e-6)
@@ -303,7 +303,7 @@ class TestReference:
         problem = Problem(7, n=9)
         other = 0.001 if name != "ppv" else 0.999
         target, cells = problem.target(name, other), problem.cells
-        segments = Segments.of(cells, problem.cost(), CALL)
+        segments = EnvelopeSegments.from_cells(cells, problem.cost(), CALL)
         score = nearest_score(cells, segments, target, floor)
         found = abs(target.gap(cells.count, score))
         low, high = problem.score.min(), problem.score.max()
@@ -322,7 +322,7 @@ class TestReference:
                     break
         assert found == pytest.approx(best, abs=1e-12)
         with pytest.raises(errors.NotMeasurableError, match=f"[ -]{found:.3f} at the nearest"):
-            direct(cells, problem.cost(), target, floor, CALL)
+            fit_direct(cells, problem.cost(), target, floor, CALL)
 
     def test_a_sum_of_rates(self):
         """Rates whose denominators do not move are linear together."""
@@ -331,8 +331,8 @@ class TestReference:
         rates = {name: problem.rate(name) for name in weights}
         measure = measure_of({NAMES[name]: weight for name, weight in weights.items()})
         others = {name: rate + 0.03 for name, rate in rates.items()}
-        target = Target(measure=measure, others=tuple(others.values()), label=problem.label)
-        found = direct(problem.cells, problem.cost(), target, None, CALL)
+        target = GapTarget(measure=measure, others=tuple(others.values()), label=problem.label)
+        found = fit_direct(problem.cells, problem.cost(), target, None, CALL)
         plan = plan_of(found.way)
         after = sum(
             weight
@@ -355,8 +355,8 @@ class TestReference:
 
         for name in ("fpr", "fnr"):
             target = problem.target(name, problem.rate(name) + 0.05)
-            by_weights = direct(problem.cells, cost, target, None, CALL)
-            by_function = direct(problem.cells, problem.cost(same), target, None, CALL)
+            by_weights = fit_direct(problem.cells, cost, target, None, CALL)
+            by_function = fit_direct(problem.cells, problem.cost(same), target, None, CALL)
             for key, value in by_weights.certificate.items():
                 assert by_function.certificate[key] == pytest.approx(value, abs=1e-12)
 
@@ -378,7 +378,7 @@ class TestReference:
         assert repair.standard_error == pytest.approx(error, rel=1e-9)
         low, high = repair.confidence_interval
         assert high - low == pytest.approx(2 * stats.norm.isf(0.025) * error)
-        by_name = {one.metric: one for one in repair.effects}
+        by_name = {effect.metric: effect for effect in repair.effects}
         assert by_name["false_positive_rate"].gap_after == repair.gap_after
         wrong = np.average(own[0] * (1 - after) + (1 - own[0]) * after, weights=count)
         assert by_name["accuracy"].after == pytest.approx(1 - wrong, abs=1e-12)
@@ -458,7 +458,7 @@ class TestProperties:
         assert 0 < changed.sum() < group.sum()
         assert not changed[~group].any()
         assert (made.transform(X.tolist(), group) == found).all()
-        assert {one.metric for one in made.effects} == {"selection_rate"}
+        assert {effect.metric for effect in made.effects} == {"selection_rate"}
 
     def test_draws_have_the_shares_of_the_map(self, rows, repair):
         """Every cell is sent where the map says, as often as it says."""
@@ -538,10 +538,10 @@ class TestProperties:
     def test_scores_that_features_do_not_tell_are_told(self, rows, repair):
         X, y, score, group = rows
         words = "rows with the same features have different scores"
-        assert not any(words in one for one in repair.warnings)
+        assert not any(words in warning for warning in repair.warnings)
         decided = np.random.default_rng(9).random(len(score)) < score
         noisy = audit(X, y, decided.astype(float), group).repair(rng=1)
-        assert any(words in one for one in noisy.warnings)
+        assert any(words in warning for warning in noisy.warnings)
 
     def test_pickles(self, rows, repair):
         again = pickle.loads(pickle.dumps(repair))
@@ -557,7 +557,9 @@ class TestProperties:
     def test_few_rows_are_told(self):
         X, y, score, group = data(260)
         found = audit(X, y, score, group).repair(rng=1)
-        assert any("rows of the report part are in a denominator" in one for one in found.warnings)
+        assert any(
+            "rows of the report part are in a denominator" in warning for warning in found.warnings
+        )
 
 
 def rows_of_nobody(repair):

@@ -9,7 +9,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.influence.result import ProxyScore, ranked
+from fairaudit_rs.influence.result import ProxyScore, rank_scores
 
 
 def proxy(name, estimate, half, kind="marginal"):
@@ -44,14 +44,20 @@ class TestRanks:
             proxy("e", 0.7, 0.1, "ceteris_paribus"),
             proxy("f", math.nan, math.nan),
         ]
-        found = [(one.rank, one.highest_rank, one.lowest_rank) for one in ranked(scores)]
+        found = [
+            (score.rank, score.highest_rank, score.lowest_rank) for score in rank_scores(scores)
+        ]
         assert found == [
             (1, 1, 1), (2, 2, 3), (3, 2, 3), (4, 4, 4), (1, 1, 1), (None, None, None),
         ]  # fmt: skip
 
     def test_intervals_that_reach_over_0_are_of_any_size_up_to_their_ends(self):
-        found = ranked([proxy("a", 0.1, 0.3), proxy("b", 0.3, 0.1), proxy("c", 0.6, 0.1)])
-        assert [(one.highest_rank, one.lowest_rank) for one in found] == [(2, 3), (2, 3), (1, 1)]
+        found = rank_scores([proxy("a", 0.1, 0.3), proxy("b", 0.3, 0.1), proxy("c", 0.6, 0.1)])
+        assert [(score.highest_rank, score.lowest_rank) for score in found] == [
+            (2, 3),
+            (2, 3),
+            (1, 1),
+        ]
 
 
 class TestCharts:
@@ -135,7 +141,7 @@ class TestScoresOfFeatures:
             metric="true_positive_rate",
             rng=1,
         )
-        notes = {one.note for one in result.proxy_scores if one.feature == "cluster"}
+        notes = {score.note for score in result.proxy_scores if score.feature == "cluster"}
         assert any(note.startswith("refused") for note in notes)
         assert "1 of 3 features have no score in group=True: constant" in result.warnings
 
@@ -159,7 +165,7 @@ class TestScoresOfFeatures:
             metric="true_positive_rate",
             rng=1,
         )
-        scores = {one.feature: one for one in result.proxy_scores}
+        scores = {score.feature: score for score in result.proxy_scores}
         # -3.7e-17 without regard to rounding.
         assert scores["idle"].estimate == 0.0
         assert (scores["other"].rank, scores["idle"].rank) == (1, 2)

@@ -8,10 +8,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairaudit_rs import errors, linear_programs
-from fairaudit_rs.influence.cell_map import Cells
+from fairaudit_rs.influence.cell_map import FeatureCells
 from fairaudit_rs.influence.coding import Coding
-from fairaudit_rs.influence.cost import Cost
-from fairaudit_rs.influence.transport import flow_of, transport
+from fairaudit_rs.influence.cost import ChangeCost
+from fairaudit_rs.influence.transport import fit_transport, flow_of
 
 from ..reference import influence as reference
 from .test_repair import FEATURES, Problem, audit, data, plan_of
@@ -110,12 +110,12 @@ class TestArguments:
 
 class TestKnownValues:
     def test_two_cells(self):
-        coding = Coding.of({"x": np.array([0.0, 1.0])}, {})
+        coding = Coding.from_columns({"x": np.array([0.0, 1.0])}, {})
         features = np.array([[0.0], [1.0]])
         count = np.array([6.0, 2.0])
-        cells = Cells(features=features, count=count, score=np.array([0.2, 0.8]))
-        cost = Cost.of(None, (), coding, features, count)
-        found = transport(cells, cost, np.array([0.5, 0.5]))
+        cells = FeatureCells(features=features, count=count, score=np.array([0.2, 0.8]))
+        cost = ChangeCost.from_arguments(None, (), coding, features, count)
+        found = fit_transport(cells, cost, np.array([0.5, 0.5]))
         assert found.way.source.tolist() == [0]
         assert found.way.share[0] == pytest.approx(1 / 3)
         assert found.certificate["primal"] == pytest.approx(0.25)
@@ -133,16 +133,16 @@ class TestKnownValues:
             b = a * rng.uniform(0, 2, len(X))
             if size == n:
                 break
-        coding = Coding.of({f"x{k}": X[:, k] for k in range(p + 1)}, {})
-        cells = Cells(features=np.ascontiguousarray(X), count=a, score=np.zeros(len(X)))
-        cost = Cost.of(None, (), coding, cells.features, a)
+        coding = Coding.from_columns({f"x{k}": X[:, k] for k in range(p + 1)}, {})
+        cells = FeatureCells(features=np.ascontiguousarray(X), count=a, score=np.zeros(len(X)))
+        cost = ChangeCost.from_arguments(None, (), coding, cells.features, a)
         cost.weights[:] = 1.0
-        found = transport(cells, cost, b)
+        found = fit_transport(cells, cost, b)
         assert found.certificate["primal"] == pytest.approx(value, rel=1e-9)
 
     def test_nothing_to_move(self):
         problem = Problem(3)
-        found = transport(problem.cells, problem.cost(), problem.count)
+        found = fit_transport(problem.cells, problem.cost(), problem.count)
         assert (len(found.way.source), found.certificate["primal"]) == (0, 0)
 
 
@@ -156,7 +156,7 @@ class TestReference:
         cost = problem.cost(dict.fromkeys(("b0", "b1", "b2", "b3", "n0", "t"), scale))
         C = cost.matrix(problem.features, problem.features)
         value, _ = reference.transport(problem.count, wanted, C / scale)
-        found = transport(problem.cells, cost, wanted)
+        found = fit_transport(problem.cells, cost, wanted)
         total, certificate = problem.count.sum(), found.certificate
         assert certificate["primal"] * total / scale == pytest.approx(value, abs=1e-8)
         assert certificate["difference"] / scale == pytest.approx(0, abs=1e-9)
@@ -172,7 +172,7 @@ class TestReference:
         cost = problem.cost()
         C = cost.matrix(problem.features, problem.features)
         whole, _ = reference.transport(problem.count, wanted, C, common=False)
-        found = transport(problem.cells, cost, wanted).certificate
+        found = fit_transport(problem.cells, cost, wanted).certificate
         assert found["primal"] * problem.count.sum() == pytest.approx(whole, abs=1e-8)
 
     def test_a_cost_that_is_no_metric(self):
@@ -184,7 +184,7 @@ class TestReference:
         def squared(source, to):
             return problem.cost().matrix(*map(problem.coding.encode, (source, to))) ** 2
 
-        found = transport(problem.cells, problem.cost(squared), wanted)
+        found = fit_transport(problem.cells, problem.cost(squared), wanted)
         value, _ = reference.transport(problem.count, wanted, C, common=False)
         assert found.certificate["primal"] * problem.count.sum() == pytest.approx(value, abs=1e-8)
 
@@ -196,7 +196,7 @@ class TestReference:
         cost = problem.cost()
         C = cost.matrix(problem.features, problem.features)
         value, _ = reference.transport(problem.count, wanted, C)
-        found = transport(problem.cells, cost, wanted)
+        found = fit_transport(problem.cells, cost, wanted)
         total = problem.count.sum()
         assert found.certificate["primal"] * total == pytest.approx(value, rel=1e-9)
         after = problem.count @ plan_of(found.way)
@@ -221,12 +221,13 @@ class TestProperties:
 
     def test_it_says_that_it_does_not_close_gaps_of_labels(self, rows, result, repair):
         assert any(
-            "does not close the gap in false_positive_rate" in one for one in repair.warnings
+            "does not close the gap in false_positive_rate" in warning
+            for warning in repair.warnings
         )
         selection = audit(*rows, metric="selection_rate")
         given = descended(selection, metric="selection_rate")
         found = selection.repair(method="transport", counterfactual=given, rng=3)
-        assert not any("does not close" in one for one in found.warnings)
+        assert not any("does not close" in warning for warning in found.warnings)
         assert abs(found.gap_after) < abs(found.gap_before)
 
     def test_immovable_within_strata(self, rows, result):

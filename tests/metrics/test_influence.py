@@ -37,8 +37,8 @@ def value(metric, rows, weight):
         return metric.evaluate(**dict(zip(("tp", "fp", "fn", "tn"), counts, strict=True)))
     columns = {name: np.asarray(column, float) for name, column in rows.items()}
     sums = [
-        weight @ (columns[one] if isinstance(one, str) else one(columns))
-        for one in (metric.numerator, metric.denominator or (lambda of: np.ones(len(weight))))
+        weight @ (columns[entry] if isinstance(entry, str) else entry(columns))
+        for entry in (metric.numerator, metric.denominator or (lambda of: np.ones(len(weight))))
     ]
     return sums[0] / sums[1]
 

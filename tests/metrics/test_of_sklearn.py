@@ -32,9 +32,9 @@ def test_a_function_means_the_metric_of_that_name(name):
         Y, y_pred=P, y_score=SCORE, sensitive_features=GROUP, metric=function, n_resamples=9
     )
     assert found.metric == metric.name
-    for one in found.values:
-        rows = one.group == GROUP
-        assert one.value == pytest.approx(function(Y[rows], value[rows]), rel=1e-12)
+    for group_value in found.values:
+        rows = group_value.group == GROUP
+        assert group_value.value == pytest.approx(function(Y[rows], value[rows]), rel=1e-12)
     assert fa.metrics.get(name) is metric
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors, models
-from fairaudit_rs.data.levels import Level
+from fairaudit_rs.data.indicators import Indicator
 
 pd = pytest.importorskip("pandas")
 compose = pytest.importorskip("sklearn.compose")
@@ -133,7 +133,7 @@ def test_encoded_rows_are_read_too():
     ours = models.adapt(fit(transformer("levels"), linear_model.LogisticRegression()))
     encoded = pd.DataFrame(
         {
-            name: FRAME[name.column] == name.value if isinstance(name, Level) else FRAME[name]
+            name: FRAME[name.column] == name.value if isinstance(name, Indicator) else FRAME[name]
             for name in ours.feature_names
         }
     )

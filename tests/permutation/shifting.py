@@ -20,8 +20,8 @@ def coefficients(shifts):
 
 def t_and_h(shifts, gap=0.0):
     """(T, h) of the data, then of each replicate, were the gap this one."""
-    found = [one.at(gap) for one in coefficients(shifts)]
-    return [(one.studentized, one.hall) for one in found]
+    found = [coefficient.at(gap) for coefficient in coefficients(shifts)]
+    return [(value.studentized, value.hall) for value in found]
 
 
 def assignments(group, stratum=None):
@@ -29,7 +29,7 @@ def assignments(group, stratum=None):
     group = np.asarray(group)
     first = group == min(group)
     stratum = np.zeros(len(group), dtype=int) if stratum is None else np.asarray(stratum)
-    units = [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+    units = [np.flatnonzero(stratum == code) for code in np.unique(stratum)]
     choices = [itertools.combinations(own, int(first[own].sum())) for own in units]
     for chosen in itertools.product(*choices):
         column = np.ones(len(group), dtype=int)
@@ -46,7 +46,11 @@ def all_pvalues(a, d, group, stratum=None, **options):
         return found.studentized, found.hall
 
     own = (group != min(group)).astype(int)
-    null = [compute(one) for one in assignments(group, stratum) if not np.array_equal(one, own)]
+    null = [
+        compute(assignment)
+        for assignment in assignments(group, stratum)
+        if not np.array_equal(assignment, own)
+    ]
     return means.max_pvalues(compute(own), null)
 
 

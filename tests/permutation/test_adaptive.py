@@ -45,8 +45,8 @@ def boundaries_up_to(n):
 
 def extreme_flags(result, alternative="two-sided"):
     return [
-        permutation.is_extreme(one, result.statistic, alternative)
-        for one in result.null_distribution
+        permutation.is_extreme(value, result.statistic, alternative)
+        for value in result.null_distribution
     ]
 
 
@@ -56,7 +56,9 @@ def flags_of_sides(shifts, alternative):
     sides = {"two-sided": (1, -1), "greater": (1,), "less": (-1,)}[alternative]
     return [
         [
-            np.array([means.is_beyond(one[which], observed[which], side) for one in null])
+            np.array(
+                [means.is_beyond(replicate[which], observed[which], side) for replicate in null]
+            )
             for which in (0, 1)
         ]
         for side in sides
@@ -67,9 +69,9 @@ def two_statistics(flags, b):
     """(p, extreme replicates) after b of them: twice the smaller side, by the larger of T and h."""
     found = []
     for side in flags:
-        most = max(side, key=lambda one: one[:b].sum())
+        most = max(side, key=lambda entry: entry[:b].sum())
         found.append((inference.anytime_pvalue(most[:b], [b]), int(most[:b].sum())))
-    p, extreme = min(found, key=lambda one: one[1])
+    p, extreme = min(found, key=lambda row: row[1])
     return min(1.0, len(flags) * p), extreme
 
 
@@ -77,13 +79,13 @@ def two_statistics(flags, b):
 def shifts_seen(monkeypatch):
     """The replicates at any gap that tests have looked at, one after the other."""
     seen = []
-    original = outcome.tails
+    original = outcome.count_tails
 
     def tails(shifts, *more):
         seen.append(shifts)
         return original(shifts, *more)
 
-    monkeypatch.setattr(outcome, "tails", tails)
+    monkeypatch.setattr(outcome, "count_tails", tails)
     return seen
 
 
@@ -238,8 +240,8 @@ class TestReference:
         centre = whole.null_distribution[2_000:].mean()
         looks = boundaries_up_to(2_000)
         flags = [
-            permutation.is_extreme(one - centre, result.statistic - centre, alternative)
-            for one in result.null_distribution
+            permutation.is_extreme(value - centre, result.statistic - centre, alternative)
+            for value in result.null_distribution
         ]
         slow = inference.anytime_pvalue(flags, [b for b in looks if b <= n])
         assert result.pvalue == pytest.approx(slow, rel=1e-9)

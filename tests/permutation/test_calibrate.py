@@ -383,7 +383,7 @@ class TestReference:
         error = np.std(gaps) / math.sqrt(100)
         assert np.mean(gaps) == pytest.approx(gap, abs=5 * error + 0.05 * abs(gap))
         assert np.mean(sizes, axis=0) == pytest.approx(source.n_rows, abs=12)
-        assert {sum(one) for one in sizes} == {600}
+        assert {sum(size) for size in sizes} == {600}
 
     def test_gaps_within_strata(self):
         """Departments explain a crude gap of .47. A gap of .1 is one within departments."""
@@ -416,7 +416,7 @@ class TestReference:
         law = stats.hypergeom(60, int(y_pred.sum()), int((group == "a").sum()))
         counts = np.arange(61)
         distance = np.abs(counts - law.mean())
-        exact = [law.pmf(counts[distance >= one - 1e-9]).sum() for one in distance]
+        exact = [law.pmf(counts[distance >= value - 1e-9]).sum() for value in distance]
         found = pvalues_of(posed("selection_rate", y_pred=y_pred, sensitive_features=group))
         likely = [p for p in np.unique(np.round(exact, 9)) if 2_000 * p > 10]
         for p in likely:
@@ -448,7 +448,7 @@ class TestReference:
         assert report.exchanged == "rows of the same label"
         kept = {(int((group == g).sum()), int(y_true[group == g].sum())) for g in "ab"}
         # Of each group as it is, and what bootstrap samples of the observed rows have.
-        assert {one for one in seen if seen.count(one) > 100} == kept
+        assert {row for row in seen if seen.count(row) > 100} == kept
 
 
 def linearised(metric, design):
@@ -514,11 +514,11 @@ def slow_weak_null(above, below, cells, n_audits, rng, n_resamples=199):
 
         def statistic(members, a=a, d=d):
             value, variance = [], 0.0
-            for one in (members, ~members):
-                theta = a[one].sum() / d[one].sum()
+            for entry in (members, ~members):
+                theta = a[entry].sum() / d[entry].sum()
                 value.append(theta)
-                n = one.sum()
-                variance += n / (n - 1) * np.sum(((a - theta * d)[one] / d[one].sum()) ** 2)
+                n = entry.sum()
+                variance += n / (n - 1) * np.sum(((a - theta * d)[entry] / d[entry].sum()) ** 2)
             return abs(value[0] - value[1]) / math.sqrt(variance)
 
         null = [statistic(rng.permutation(g) == 0) for _ in range(n_resamples)]
@@ -780,8 +780,8 @@ class TestCommand:
             )
             for metric in ("tpr", "f1")
         ]  # fmt: skip
-        assert strict_json(target.read_text()) == [one.to_dict() for one in expected]
-        assert result.stdout == "".join(f"{one}\n" for one in expected) + "seed 5\n"
+        assert strict_json(target.read_text()) == [report.to_dict() for report in expected]
+        assert result.stdout == "".join(f"{report}\n" for report in expected) + "seed 5\n"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["loans.csv", "out.json"]
 
     @pytest.mark.parametrize(
@@ -829,7 +829,7 @@ class TestCommand:
         assert result.stdout == plain.stdout
 
     def test_the_seed_that_is_printed_repeats_the_run(self, book):
-        arguments = [one for one in BY_SEX if one not in ("--seed", "5")]
+        arguments = [name for name in BY_SEX if name not in ("--seed", "5")]
         first = run(book, *arguments, "-m", "f1", "--gap", "0.1")
         seed = re.search(r"^seed (\d+)$", first.stdout, re.MULTILINE).group(1)
         again = run(book, *arguments, "-m", "f1", "--gap", "0.1", "--seed", seed)

@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.metrics import compiled as compiled_module
+from fairaudit_rs.metrics import compiled_functions as compiled_module
 
 from ..children import outputs_of_instruction_sets
 from ..reference import permutation
@@ -298,7 +298,7 @@ class TestKnownValues:
 
         test_of(make(), metric_of(spy), n_resamples=2)
         test_of(make(), metric_of(spy), n_resamples=2, sample_weight=np.arange(1, 61))
-        kinds = {tuple(None if one is None else one.kind for one in entry) for entry in seen}
+        kinds = {tuple(None if value is None else value.kind for value in entry) for entry in seen}
         assert kinds == {("f", "f", None), ("f", "f", "f")}
 
 
@@ -311,7 +311,7 @@ class TestReference:
         for chosen in itertools.combinations(range(10), 5):
             inside = np.isin(np.arange(10), chosen)
             law.append(np.median(value[inside]) - np.median(value[~inside]))
-        p = np.mean([permutation.is_extreme(one, observed, "two-sided") for one in law])
+        p = np.mean([permutation.is_extreme(term, observed, "two-sided") for term in law])
         result = test_of((y_true, value, group), metric_of(median), studentize=studentize,
                          n_resamples=4_000)  # fmt: skip
         null = result.null_distribution
@@ -320,7 +320,7 @@ class TestReference:
             scale = result.estimate / result.statistic
             assert np.std(null, ddof=1) == pytest.approx(1)
         assert result.statistic * scale == pytest.approx(observed, rel=1e-12)
-        assert {round(one, 9) for one in null * scale} <= {round(one, 9) for one in law}
+        assert {round(entry, 9) for entry in null * scale} <= {round(term, 9) for term in law}
         low, high = binom(4_000, p).ppf(1e-6), binom(4_000, p).isf(1e-6)
         assert (1 + low) / 4_001 <= result.pvalue <= (1 + high) / 4_001
 
@@ -379,7 +379,7 @@ class TestReference:
             inside = np.isin(cluster, chosen)
             law.append(round(value[inside].mean() - value[~inside].mean(), 9))
         result = test_of(data, metric_of(), studentize="none", clusters=cluster, n_resamples=2_000)
-        assert {round(one, 9) for one in result.null_distribution} == set(law)
+        assert {round(entry, 9) for entry in result.null_distribution} == set(law)
         assert result.exchanged == "clusters"
         many = test_of(data, metric_of(n_samples=2_000), clusters=cluster, n_resamples=1)
         v = sum(
@@ -623,7 +623,7 @@ class TestStrata:
         assert ours.standard_error == pytest.approx(formula.standard_error, rel=0.2)
         marginal = fa.permutation_test(metric=own, n_resamples=1, **{**columns, "strata": None})
         assert abs(marginal.estimate - ours.estimate) > 0.003
-        assert [one.value for one in ours.values] == [one.value for one in marginal.values]
+        assert [value.value for value in ours.values] == [value.value for value in marginal.values]
 
     def test_what_strata_explain_is_no_evidence(self):
         """Values that follow the stratum alone: told apart at once where it is left out."""

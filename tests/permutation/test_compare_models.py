@@ -10,8 +10,13 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.inference.absolute import size_change
-from fairaudit_rs.inference.paired import Changes, Difference, by_score, score
+from fairaudit_rs.inference.absolute_gaps import size_change
+from fairaudit_rs.inference.paired_differences import (
+    ChangeCounts,
+    PairedDifference,
+    by_score,
+    score_statistic,
+)
 
 from ..reference import compare_models as reference
 
@@ -48,15 +53,15 @@ def compared(metric, *, n=600, groups=("a", "b"), **options):
 def numbers(result):
     return [
         (
-            one.first,
-            one.second,
-            one.change,
-            one.change_pvalue,
-            one.estimate,
-            one.pvalue,
-            *one.confidence_interval,
+            comparison.first,
+            comparison.second,
+            comparison.change,
+            comparison.change_pvalue,
+            comparison.estimate,
+            comparison.pvalue,
+            *comparison.confidence_interval,
         )
-        for one in result.comparisons
+        for comparison in result.comparisons
     ]
 
 
@@ -120,7 +125,7 @@ class TestArguments:
         with pytest.raises(fa.errors.NotMeasurableError, match="'a' has 0 rows with a positive"):
             fa.compare_models(*given, sensitive_features=group, metric="tpr")
         found = fa.compare_models(*given, sensitive_features=group, metric="tpr", undefined="skip")
-        assert [one.group for one in found.left_out] == ["a"]
+        assert [excluded_group.group for excluded_group in found.left_out] == ["a"]
         assert "left out: a" in str(found)
         assert found.to_frame().height == 2
 
@@ -134,7 +139,7 @@ class TestKnownValues:
         assert pair.change == pytest.approx(0.1)
         assert result.estimate == pytest.approx(-0.1)
         assert result.pvalue < 1e-6
-        assert [one.n_changed for one in result.values] == [100, 0]
+        assert [value.n_changed for value in result.values] == [100, 0]
         assert result.overall.measure == "agreement"
         assert result.overall.estimate == 0.95
         assert "fair" not in str(result).lower()
@@ -151,12 +156,12 @@ class TestKnownValues:
         overall = result.overall
         assert (overall.measure, overall.of_first, overall.of_second) == ("accuracy", 5 / 8, 6 / 8)
         assert overall.estimate == 1 / 8
-        low, high = by_score(Changes(2, 1, 8), None, 0.95).interval
+        low, high = by_score(ChangeCounts(2, 1, 8), None, 0.95).interval
         assert overall.confidence_interval == (low, high)
 
     def test_mcnemar(self):
         """Within one group z at 0 is (b - c) / sqrt(b + c)."""
-        found = score(Changes(14, 5, 400), None, 0.0).nearer
+        found = score_statistic(ChangeCounts(14, 5, 400), None, 0.0).nearer
         assert found == pytest.approx(9 / math.sqrt(19), rel=0.01)
 
     def test_the_same_model_twice(self):
@@ -220,19 +225,19 @@ class TestReference:
             (int(up), int(down), int(n)) for (up, down, _), n in zip(counts, (25, 90), strict=True)
         )
         for margin in (0.0, 0.13, -0.2):
-            ours = score(Changes(*first), Changes(*second), margin).nearer
+            ours = score_statistic(ChangeCounts(*first), ChangeCounts(*second), margin).nearer
             assert ours == pytest.approx(reference.score(first, second, margin), abs=2e-3)
 
     @pytest.mark.parametrize(
         "tables", [((0, 0, 20), (3, 1, 90)), ((20, 0, 20), (3, 1, 90)), ((0, 7, 7), (0, 30, 90))]
     )
     def test_scores_at_the_ends(self, tables):
-        ours = score(*(Changes(*one) for one in tables), 0.0).nearer
+        ours = score_statistic(*(ChangeCounts(*table) for table in tables), 0.0).nearer
         assert ours == pytest.approx(reference.score(*tables, 0.0), abs=2e-3)
 
     def test_intervals_are_what_is_not_rejected(self):
         first, second = (6, 1, 40), (20, 35, 500)
-        low, high = by_score(Changes(*first), Changes(*second), 0.95).interval
+        low, high = by_score(ChangeCounts(*first), ChangeCounts(*second), 0.95).interval
         for inside, outside in ((low + 1e-3, low - 1e-3), (high - 1e-3, high + 1e-3)):
             assert reference.is_accepted(first, second, inside, Z)
             assert not reference.is_accepted(first, second, outside, Z)
@@ -240,10 +245,12 @@ class TestReference:
     @pytest.mark.parametrize("correlation", [-0.97, -0.9, -0.5, 0.0, 0.6])
     @pytest.mark.parametrize("pvalue", [0.1, 0.025, 0.0005])
     def test_the_better_of_two_quarters(self, pvalue, correlation):
-        far = Difference(
+        far = PairedDifference(
             estimate=-1, standard_error=1, less=pvalue, greater=1 - pvalue, interval=(-2, 0)
         )
-        total = Difference(estimate=2, standard_error=1, less=1.0, greater=1e-9, interval=(1, 3))
+        total = PairedDifference(
+            estimate=2, standard_error=1, less=1.0, greater=1e-9, interval=(1, 3)
+        )
         ours = size_change(far, total, correlation)
         expected = reference.one_sided(pvalue, 1.0, correlation)
         assert ours.less == pytest.approx(expected, rel=2e-3)
@@ -257,7 +264,7 @@ class TestReference:
     def test_the_range_of_sizes(self, change, total):
         def tested(interval):
             middle = sum(interval) / 2
-            return Difference(
+            return PairedDifference(
                 estimate=middle, standard_error=0.1, less=0.5, greater=0.5, interval=interval
             )
 
@@ -304,11 +311,11 @@ class TestProperties:
         options = {"sensitive_features": group, "metric": metric, "rng": 1, "n_resamples": 499}
         ours = fa.compare_models(label, first, second, alternative="less", **options)
         theirs = fa.compare_models(label, second, first, alternative="greater", **options)
-        for one, other in zip(ours.comparisons, theirs.comparisons, strict=True):
+        for comparison, other in zip(ours.comparisons, theirs.comparisons, strict=True):
             low, high = other.confidence_interval
-            assert one.estimate == pytest.approx(-other.estimate, abs=1e-15)
-            assert one.pvalue == pytest.approx(other.pvalue, rel=1e-9)
-            assert one.confidence_interval == pytest.approx((-high, -low), abs=1e-9)
+            assert comparison.estimate == pytest.approx(-other.estimate, abs=1e-15)
+            assert comparison.pvalue == pytest.approx(other.pvalue, rel=1e-9)
+            assert comparison.confidence_interval == pytest.approx((-high, -low), abs=1e-9)
         assert ours.overall.estimate == pytest.approx(-theirs.overall.estimate, abs=1e-15)
 
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc"])
@@ -387,11 +394,16 @@ class TestProperties:
 
     def test_several_pairs_are_adjusted(self):
         raw, holm = compared("tpr", groups=None, adjust="none"), compared("tpr", groups=None)
-        p = [one.pvalue for one in raw.comparisons]
-        assert [one.adjusted_pvalue for one in raw.comparisons] == p
-        assert [one.adjusted_pvalue for one in holm.comparisons] == fa.adjust_pvalues(p).tolist()
+        p = [comparison.pvalue for comparison in raw.comparisons]
+        assert [comparison.adjusted_pvalue for comparison in raw.comparisons] == p
+        assert [comparison.adjusted_pvalue for comparison in holm.comparisons] == fa.adjust_pvalues(
+            p
+        ).tolist()
         against = compared("tpr", groups=None, reference="c")
-        assert [(one.first, one.second) for one in against.comparisons] == [("a", "c"), ("b", "c")]
+        assert [(comparison.first, comparison.second) for comparison in against.comparisons] == [
+            ("a", "c"),
+            ("b", "c"),
+        ]
 
     @pytest.mark.parametrize("metric", ["tpr", "f1", "auc"])
     def test_the_interval_leaves_out_0_when_the_test_rejects(self, metric):
@@ -426,7 +438,7 @@ def law(base, tpr, fpr, tpr_2, fpr_2, shared):
 
 def drawn(n_audits, sizes, laws, seed=1):
     rng = np.random.default_rng(seed)
-    draws = [rng.multinomial(n, one, size=n_audits) for n, one in zip(sizes, laws, strict=True)]
+    draws = [rng.multinomial(n, value, size=n_audits) for n, value in zip(sizes, laws, strict=True)]
     return np.stack(draws, axis=1)
 
 
@@ -448,7 +460,7 @@ def paired_scores(tables):
     ):
         key = (*a, *b)
         if key not in found:
-            found[key] = score(Changes(*a), Changes(*b), 0.0).nearer
+            found[key] = score_statistic(ChangeCounts(*a), ChangeCounts(*b), 0.0).nearer
         yield found[key]
 
 
@@ -516,7 +528,7 @@ class TestCalibration:
             less, greater = stats.norm.cdf(z), stats.norm.sf(z)
             half = stats.norm.isf(level / 2) * error
             interval = (estimate - half, estimate + half)
-            return Difference(
+            return PairedDifference(
                 estimate=estimate,
                 standard_error=error,
                 less=less,
@@ -540,11 +552,11 @@ class TestCalibration:
             [gaps[0] + rng.normal(size=n), gaps[1] + second_error * rng.normal(size=n)]
         )
         found = [self.sizes(a, 1.0, b, second_error)[0] for a, b in normal.T]
-        covered = np.mean([one.interval[0] <= truth <= one.interval[1] for one in found])
+        covered = np.mean([value.interval[0] <= truth <= value.interval[1] for value in found])
         assert covered >= band(0.95, n)[0]
         for side in ("less", "greater", "two_sided"):
             if truth == 0 or (truth > 0) == (side == "less"):
-                share = np.mean([getattr(one, side) <= 0.05 for one in found])
+                share = np.mean([getattr(value, side) <= 0.05 for value in found])
                 if truth == 0 or side != "two_sided":
                     assert share <= band(0.05, n)[1]
 
@@ -558,7 +570,7 @@ class TestCalibration:
     @pytest.mark.parametrize(("metric", "broken"), [("ppv", "few selected"), ("f1", "one way")])
     def test_size_of_other_metrics_of_counts(self, metric, broken):
         """40 and 100 rows beside 2,000: at most 5.4 and 1.4 %; without one more row up to 22."""
-        from fairaudit_rs.permutation.paired_cells import CellsProblem
+        from fairaudit_rs.permutation.paired_cells import PairedCellProblem
 
         chosen = fa.metrics.get(metric)
         for sizes in ((40, 2_000), (100, 2_000)):
@@ -566,7 +578,7 @@ class TestCalibration:
                 p, plain = [], []
                 for counts in drawn(1_500, sizes, NULLS[name]):
                     try:
-                        problem = CellsProblem(
+                        problem = PairedCellProblem(
                             metric=chosen, keys=(("a",), ("b",)), n_rows=sizes,
                             counts=counts.reshape(2, 2, 2, 2), has_labels=True,
                         )  # fmt: skip

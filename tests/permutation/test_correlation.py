@@ -291,7 +291,7 @@ class TestReference:
             statistic(attribute, np.array(moved), studentize)
             for moved in itertools.permutations(score)
         ]
-        p = np.mean([permutation.is_extreme(one, observed, alternative) for one in law])
+        p = np.mean([permutation.is_extreme(term, observed, alternative) for term in law])
         result = test_of(
             None,
             score,
@@ -607,7 +607,7 @@ class TestCalibration:
             found = test_of(None, value, x, "spearman", n_resamples=1, **options)
             extreme = len(null) - np.searchsorted(null, abs(found.statistic))
             pvalues.append((1 + extreme) / 10_000)
-            u, w = (stats.rankdata(one) - (n + 1) / 2 for one in (x, value))
+            u, w = (stats.rankdata(entry) - (n + 1) / 2 for entry in (x, value))
             broken.append(2 * stats.norm.sf(abs(u @ w) / np.sqrt((u**2) @ (w**2))))
         for level in (0.05, 0.01, 0.001):
             law = binom(n_audits, level)

@@ -98,7 +98,7 @@ def terms_of(metric, rows, design):
     if metric in permutation.PROPORTIONS:
         of_cell = dict(zip(permutation.CELLS, cells, strict=True))
         parts = permutation.PROPORTIONS[metric]
-        a, d = (np.sum([of_cell[one] for one in part], axis=0) for part in parts)
+        a, d = (np.sum([of_cell[name] for name in part], axis=0) for part in parts)
     elif metric == "f1":
         a, d = 2.0 * tp, 2.0 * tp + fp + fn
     elif metric in reference.ROW_METRICS:
@@ -115,7 +115,7 @@ def terms_of(metric, rows, design):
 
 def cells_of(rows):
     y, p = rows["y_true"] == 1, rows["y_pred"] == 1
-    return [(one).astype(float) for one in (y & p, ~y & p, y & ~p, ~y & ~p)]
+    return [(value).astype(float) for value in (y & p, ~y & p, y & ~p, ~y & ~p)]
 
 
 def units_of(rows, design):
@@ -150,7 +150,7 @@ def enumerated_pvalue(rows, metric, design, alternative="two-sided"):
 
     observed = statistic(of_unit.astype(int))
     law = [statistic(group) for group in assignments(int((~of_unit).sum()), len(of_unit))]
-    extreme = [permutation.is_extreme(one, observed, alternative) for one in law]
+    extreme = [permutation.is_extreme(term, observed, alternative) for term in law]
     return observed, float(np.mean(extreme))
 
 
@@ -203,7 +203,7 @@ class TestArguments:
         n = int(np.isnan(rows["cluster"]).sum())
         with pytest.raises(errors.DataError, match=f"clusters .* is missing in {n} of 300 rows"):
             test_of(rows, "f1", "clusters")
-        names = [None if np.isnan(one) else str(one) for one in rows["cluster"]]
+        names = [None if np.isnan(value) else str(value) for value in rows["cluster"]]
         with pytest.raises(errors.DataError, match=f"clusters .* is missing in {n} of 300 rows"):
             test_of(rows, "f1", "weights", clusters=names)
 
@@ -549,9 +549,9 @@ class TestProperties:
         rows, problems = make(10), []
         renamed = {**rows, "group": np.where(rows["group"] == "a", "z", rows["group"])}
         n = 20_000
-        for one in (rows, renamed):
-            roles = {"sensitive_features": one["group"], **design_of(one, design)}
-            problem = posed(metric, **{name: one[name] for name in columns_of(metric)}, **roles)
+        for record in (rows, renamed):
+            roles = {"sensitive_features": record["group"], **design_of(record, design)}
+            problem = posed(metric, **{name: record[name] for name in columns_of(metric)}, **roles)
             draws = _native.Draws(n, seed=1, series=1)
             problems.append(problem.test((0, 1)).shifts(draws, _native.Call()))
         first, second = problems
@@ -560,8 +560,8 @@ class TestProperties:
         assert second.corrected == pytest.approx(-first.corrected, rel=1e-9)
         for side, other in (("greater", "less"), ("less", "greater")):
             counts = [
-                one.extremes(0.0, way, _native.Call())
-                for one, way in ((first, side), (second, other))
+                value.extremes(0.0, way, _native.Call())
+                for value, way in ((first, side), (second, other))
             ]
             shares = [max(count.studentized, count.corrected) / n for count in counts]
             assert shares[0] == pytest.approx(shares[1], abs=5.5 * math.sqrt(0.5 / n))
@@ -735,7 +735,7 @@ class TestProperties:
     def test_rows_that_occur_twice_in_a_cluster(self, metric):
         rows = make(17)
         twice = {name: np.repeat(column, 2) for name, column in rows.items()}
-        once, both = (test_of(one, metric, "clusters") for one in (rows, twice))
+        once, both = (test_of(record, metric, "clusters") for record in (rows, twice))
         assert both.standard_error == pytest.approx(once.standard_error, rel=1e-10)
         assert both.null_distribution == pytest.approx(once.null_distribution, rel=1e-8)
         assert both.pvalue == once.pvalue

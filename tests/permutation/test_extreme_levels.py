@@ -58,13 +58,13 @@ class TestIntervals:
             result = fa.intervals(
                 **given(kind, groups), method=method, confidence_level=level, n_resamples=99
             )
-            for one in all_of(result):
-                low, high = one.confidence_interval
-                assert low <= high, (method, one)
+            for value in all_of(result):
+                low, high = value.confidence_interval
+                assert low <= high, (method, value)
                 if method != "inversion":  # whose limits are those of replicates
                     # Of clusters the value is added up in two orders.
                     near = 1e-12 if kind == "clusters" else 0.0
-                    assert low - near <= one.estimate <= high + near, (method, one)
+                    assert low - near <= value.estimate <= high + near, (method, value)
 
     def test_of_tests(self, kind, level):
         result = fa.permutation_test(**given(kind), confidence_level=level, n_resamples=99)
@@ -92,7 +92,7 @@ class TestNormalLimits:
 
     def test_ratios_that_no_test_rejects(self):
         """The exponential overflowed."""
-        few = proportions.Share(1 / 3, 3.0)
+        few = proportions.SampleProportion(1 / 3, 3.0)
         assert proportions.ratio_interval(few, few, math.inf) == (0.0, math.inf)
 
     def test_half_an_interval_is_none(self):

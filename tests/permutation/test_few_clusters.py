@@ -18,8 +18,8 @@ from fairaudit_rs import _native
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.clusters import ClusteredRatio, deviating_number
 from fairaudit_rs.inference.tolerance import Tolerance
-from fairaudit_rs.permutation import melded, rows
-from fairaudit_rs.permutation.tolerance import ask
+from fairaudit_rs.permutation import melded_limits, rows
+from fairaudit_rs.permutation.tolerance import pose_tolerance
 
 from ..reference import melded as reference
 from .posing import posed
@@ -116,20 +116,24 @@ class TestReference:
         given = data | ({"sample_weight": weight} if weighted else {})
         problem = posed(RATE, **given)
         drawn = problem.melded((0, 1), _native.Draws(99, seed=4), CALL)
-        made = melded.melding_of(problem)
+        made = melded_limits.melding_of(problem)
         sums = sums_of(data, weight=weight)
         size = max(reference.usual_size(below) for _, below in sums)
         for i, (above, below) in enumerate(sums):
             slow = _native.gaffke_limits(
                 above, below, (0.0, 1.0), i, _native.Draws(99, seed=4), CALL
             )
-            slow = melded.with_larger_unit(slow, (0.0, 1.0), size / reference.usual_size(below))
+            slow = melded_limits.with_larger_unit(
+                slow, (0.0, 1.0), size / reference.usual_size(below)
+            )
             assert drawn.limits[i].upper == pytest.approx(slow.upper, rel=1e-12)
             assert drawn.limits[i].lower == pytest.approx(slow.lower, rel=1e-12)
             assert made.reaches[i] == pytest.approx(
                 reference.reach_of_clusters(above, below, 0, 1, size), rel=1e-9
             )
-            assert melded.has_few(made.clusters[i], size) == reference.has_few(above, below, size)
+            assert melded_limits.has_few(made.clusters[i], size) == reference.has_few(
+                above, below, size
+            )
             assert made.clusters[i].deviating == pytest.approx(
                 reference.deviating_number(above, below), rel=1e-12
             )
@@ -149,13 +153,13 @@ class TestReference:
             return _native.Limits(*draws)
 
         for factor in (1.0, 1.7, 60.0):
-            found = melded.with_larger_unit(slow(1.0), bounds, factor)
+            found = melded_limits.with_larger_unit(slow(1.0), bounds, factor)
             assert found.upper == pytest.approx(slow(factor).upper, rel=1e-9)
             assert found.lower == pytest.approx(slow(factor).lower, rel=1e-9)
 
     def test_a_larger_unit_keeps_the_ends_of_the_range(self):
         ends = _native.Limits(np.array([1.0, 1.0, 0.2]), np.array([0.0, 1.0, 0.0]))
-        found = melded.with_larger_unit(ends, (0.0, 1.0), 3.0)
+        found = melded_limits.with_larger_unit(ends, (0.0, 1.0), 3.0)
         assert found.upper[:2].tolist() == [1, 1]
         assert found.lower[:2].tolist() == [0, 1]
         assert found.upper[2] == pytest.approx(0.6 / 1.4)
@@ -182,7 +186,9 @@ class TestRule:
         options = {"metric": RATE, "n_resamples": 199, "rng": 1}
         assert fa.intervals(**data, **options).method == "gaffke"
         assert fa.equivalence_test(**data, margin=0.1, **options).method == "gaffke"
-        question = ask(AuditTable.make(**data), fa.metrics.get(RATE), Tolerance(value=0.1))
+        question = pose_tolerance(
+            AuditTable.make(**data), fa.metrics.get(RATE), Tolerance(value=0.1)
+        )
         (found,) = question.tests(alpha=0.05, n_tests=1, n_resamples=199, seed=1)
         assert found.method == "gaffke"
         # The normal law says nothing of the rows that these limits need.
@@ -225,14 +231,14 @@ class TestRule:
         """The number in the note: that many such clusters need no limits, and fewer do."""
         data = few(n_clusters=(60, n_clusters))
         above, below = sums_of(data)[1]
-        ratio = ClusteredRatio.of(above, below)
-        wanted = melded.required_clusters(ratio, size)
+        ratio = ClusteredRatio.from_sums(above, below)
+        wanted = melded_limits.required_clusters(ratio, size)
 
         def has_few(n):
             share = n / ratio.n
             scaled = {"deviating": ratio.deviating, "total": ratio.total}
             scaled = {name: share * number for name, number in scaled.items()}
-            return melded.has_few(replace(ratio, n=n, **scaled), size)
+            return melded_limits.has_few(replace(ratio, n=n, **scaled), size)
 
         assert not has_few(math.ceil(wanted))
         assert has_few(math.ceil(wanted) - 1)
@@ -281,15 +287,15 @@ class TestProperties:
         problem = posed(RATE, **data)
         copy = pickle.loads(pickle.dumps(problem))
         draws = _native.Draws(50, seed=1)
-        both = (one.melded((0, 1), draws, CALL).pvalue((0, 1)) for one in (problem, copy))
+        both = (value.melded((0, 1), draws, CALL).pvalue((0, 1)) for value in (problem, copy))
         assert len(set(both)) == 1
 
     def test_names_of_clusters_change_no_limit(self):
         data = few()
         names = np.random.default_rng(6).permutation(68)
         renamed = data | {"clusters": names[data["clusters"]]}
-        for one in (data, renamed):
-            one["result"] = answer({k: v for k, v in one.items() if k != "result"})
+        for value in (data, renamed):
+            value["result"] = answer({k: v for k, v in value.items() if k != "result"})
         assert renamed["result"].pvalue == data["result"].pvalue
         assert renamed["result"].confidence_interval == data["result"].confidence_interval
 
@@ -489,7 +495,7 @@ def verdicts(rates, n_audits=250):
     tolerance = Tolerance(value=0.1)
     for audit in range(n_audits):
         table = AuditTable.make(**clustered(rng, (40, 8), rates, (0.1, 0.5), size=15))
-        question = ask(table, fa.metrics.get(RATE), tolerance)
+        question = pose_tolerance(table, fa.metrics.get(RATE), tolerance)
         (found,) = question.tests(alpha=ALPHA, n_tests=1, n_resamples=199, seed=audit)
         fails += found.p_fail <= ALPHA
         passes += found.p_pass <= ALPHA
@@ -543,14 +549,16 @@ class TestSizesOfClusters:
             rng, found = np.random.default_rng(5), 0
             for audit in range(n_audits):
                 table = AuditTable.make(**informative(rng, (100, 20), share, rates))
-                question = ask(table, fa.metrics.get(RATE), Tolerance(value=gap))
+                question = pose_tolerance(table, fa.metrics.get(RATE), Tolerance(value=gap))
                 (test,) = question.tests(alpha=ALPHA, n_tests=1, n_resamples=199, seed=audit)
                 found += test.p_pass <= ALPHA
             return found / n_audits
 
         assert passes() <= band(ALPHA, 150)
         # The old rule: a cluster that was not seen has the size of those of its own group.
-        monkeypatch.setattr(melded, "with_larger_unit", lambda limits, bounds, factor: limits)
+        monkeypatch.setattr(
+            melded_limits, "with_larger_unit", lambda limits, bounds, factor: limits
+        )
         assert passes() > stats.binom(150, ALPHA).isf(0.001) / 150
 
 
@@ -583,8 +591,8 @@ class TestPower:
         new, old = power()
         assert old > 0.5
         assert new >= old - 0.05
-        fewest = math.inf if min(rates) >= 0.1 else melded.FEWEST_DEVIATING
-        monkeypatch.setattr(melded, "FEWEST_OF_MANY", fewest)
+        fewest = math.inf if min(rates) >= 0.1 else melded_limits.FEWEST_DEVIATING
+        monkeypatch.setattr(melded_limits, "FEWEST_OF_MANY", fewest)
         new, old = power()
         assert new < old - 0.05
 
@@ -606,7 +614,7 @@ class TestSeveralGroups:
     def test_all_groups_together_take_the_smallest_pair(self):
         result = answer(three(1, (0.05, 0.9, 0.3)), n_resamples=999)
         assert result.engine == "melded"
-        smallest = min(one.pvalue for one in result.comparisons)
+        smallest = min(comparison.pvalue for comparison in result.comparisons)
         assert result.pvalue == pytest.approx(min(1, 3 * smallest))
         assert any("the smallest p-value of 3 pairs" in note for note in result.warnings)
         assert not any("not corrected for skewness" in note for note in result.warnings)

@@ -7,7 +7,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
-from fairaudit_rs.permutation.skewed import MOST_SKEWED, Guard
+from fairaudit_rs.permutation.skewness import MOST_SKEWED, SkewnessGuard
 
 from ..reference import means, means_intervals
 from .posing import posed
@@ -30,7 +30,7 @@ def make(seed):
 
 def guard_of(problem):
     shifts = problem.test((0, 1)).shifts(_native.Draws(1, seed=1, series=1), _native.Call(1))
-    return Guard.of(shifts.shapes)
+    return SkewnessGuard.from_shapes(shifts.shapes)
 
 
 class TestReference:
@@ -48,7 +48,7 @@ class TestReference:
             assert found.is_skewed == slow.too_skewed
             assert found.certain is None
             for gap in (-1.0, 1.0):
-                assert found.withholds(gap) == slow.withholds_difference(gap)
+                assert found.blocks(gap) == slow.withholds_difference(gap)
             assert found.dangerous == -np.sign(slow.direction)
             skewed += found.is_skewed
             sides.append(found.dangerous)
@@ -62,7 +62,7 @@ class TestReference:
         assert found.certain == 0
         assert slow.without_variance == (True, False)
         for gap in (-1.0, 1.0):
-            assert found.withholds(gap)
+            assert found.blocks(gap)
             assert slow.withholds_difference(gap)
 
     def test_shapes_are_all_it_reads(self):
@@ -71,12 +71,12 @@ class TestReference:
         for scale in (1.0, 1e-6, 1e6):
             value = rng.normal(size=200) * np.repeat([scale, 1.0], 100)
             u = [(part - part.mean()) / 100 for part in (value[:100], value[100:])]
-            shapes = np.array([[100.0, np.sum(one**2), np.sum(one**3)] for one in u])
-            assert not Guard.of(shapes).is_skewed
+            shapes = np.array([[100.0, np.sum(entry**2), np.sum(entry**3)] for entry in u])
+            assert not SkewnessGuard.from_shapes(shapes).is_skewed
         value[0] = 100 * scale
         u[0] = (value[:100] - value[:100].mean()) / 100
         shapes[0] = [100.0, np.sum(u[0] ** 2), np.sum(u[0] ** 3)]
-        assert Guard.of(shapes).skewness > MOST_SKEWED
+        assert SkewnessGuard.from_shapes(shapes).skewness > MOST_SKEWED
 
 
 class TestVerdicts:

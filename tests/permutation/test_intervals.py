@@ -291,7 +291,7 @@ class TestKnownValues:
     )  # fmt: skip
     def test_wilson(self, x, n, low, high):
         """Newcombe (1998), Statistics in Medicine 17, 857-872, table I, method 3."""
-        found = proportions.wilson(x / n, n, _native.normal_quantile(0.975))
+        found = proportions.wilson_interval(x / n, n, _native.normal_quantile(0.975))
         assert found == pytest.approx((low, high), abs=6e-5)
         of_group = selection((x, n), (3, 10)).values[0].confidence_interval
         assert of_group == pytest.approx((low, high), abs=6e-5)
@@ -335,7 +335,8 @@ class TestKnownValues:
         """Three pairs: Newcombe at 1 - .05 / 3 each; the largest gap from these."""
         result = selection((80, 100), (50, 100), (45, 100))
         z = stats.norm.isf(0.05 / 6)
-        pairs = [proportions.newcombe(proportions.Share(p, 100), proportions.Share(q, 100), z)
+        pairs = [proportions.newcombe_interval(proportions.SampleProportion(p, 100),
+        proportions.SampleProportion(q, 100), z)
                  for p, q in ((0.8, 0.5), (0.8, 0.45), (0.5, 0.45))]  # fmt: skip
         found = [entry.confidence_interval for entry in result.simultaneous]
         assert np.ravel(found) == pytest.approx(np.ravel(pairs), rel=1e-12)
@@ -365,7 +366,7 @@ class TestKnownValues:
         assert formulas.quantile(np.array([5.0]), 0.975) == math.inf
         assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.5) == 0.0
         assert formulas.quantile(np.array([-math.inf, 0.0, math.inf]), 0.4) == -math.inf
-        assert formulas.tails(np.array([0.0, NAN, 1.0]), 0.9) == (-math.inf, math.inf)
+        assert formulas.tail_quantiles(np.array([0.0, NAN, 1.0]), 0.9) == (-math.inf, math.inf)
 
     @pytest.mark.parametrize("n", [1, 2, 5, 19, 40, 199])
     @pytest.mark.parametrize("level", [0.1, 0.5, 0.9, 0.95, 0.99, 1 - 1 / 20, 1 - 2 / 41])
@@ -386,7 +387,7 @@ class TestKnownValues:
 
         half = (1 - level) / 2
         expected = quantile(half * (n + 1), -np.inf), quantile((1 - half) * (n + 1), np.inf)
-        assert formulas.tails(values, level) == expected
+        assert formulas.tail_quantiles(values, level) == expected
 
     def test_studentize(self):
         t = formulas.studentize(
@@ -809,8 +810,8 @@ class TestProperties:
         ]
         assert widths == sorted(widths)
         result = intervals_of(data, metric, n_resamples=1_999)
-        for one, together in zip(result.gaps, result.simultaneous, strict=True):
-            assert np.ptp(one.confidence_interval) < np.ptp(together.confidence_interval)
+        for gap, together in zip(result.gaps, result.simultaneous, strict=True):
+            assert np.ptp(gap.confidence_interval) < np.ptp(together.confidence_interval)
         low, high = result.confidence_interval
         assert low <= result.estimate <= high
 

@@ -169,8 +169,10 @@ class TestReference:
         assert auto.studentize == ("pooled" if metric_separate(name) else "unpooled")
         values = [permutation.value(c, *table) for c in COMPONENTS[name] for table in tables]
         variances = [permutation.variance(c, *table) for c in COMPONENTS[name] for table in tables]
-        assert [one.value for one in auto.values] == pytest.approx(values, rel=1e-12)
-        assert [one.standard_error**2 for one in auto.values] == pytest.approx(variances, rel=1e-10)
+        assert [value.value for value in auto.values] == pytest.approx(values, rel=1e-12)
+        assert [value.standard_error**2 for value in auto.values] == pytest.approx(
+            variances, rel=1e-10
+        )
 
     @pytest.mark.parametrize("name", COMPONENTS)
     def test_pvalues_are_those_of_the_law(self, name):

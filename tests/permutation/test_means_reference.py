@@ -50,13 +50,13 @@ class TestOneStatistic:
             sign * np.sum((own - own.mean()) ** 3) / len(own) ** 3
             for sign, own in ((1, a[group == "a"]), (-1, a[group == "b"]))
         )
-        v = sum(np.var(a[group == one], ddof=1) / np.sum(group == one) for one in "ab")
+        v = sum(np.var(a[group == name], ddof=1) / np.sum(group == name) for name in "ab")
         assert found.skewness == pytest.approx(third / v**1.5, rel=1e-12)
 
     def test_a_ratio_is_that_of_the_rows(self):
         a, d, group = make()
         found = means.linearised(a, d, group)
-        own = [row_reference.ratio_estimate(a[group == one], d[group == one]) for one in "ab"]
+        own = [row_reference.ratio_estimate(a[group == name], d[group == name]) for name in "ab"]
         assert found.difference == pytest.approx(own[0][0] - own[1][0], rel=1e-12)
         assert found.variance == pytest.approx(own[0][1] + own[1][1], rel=1e-12)
         plain = means.linearised(a, d, group, clusters=True)
@@ -72,7 +72,7 @@ class TestOneStatistic:
     def test_hall_is_monotone_with_the_derivative_of_the_page(self):
         t = np.linspace(-12, 12, 2001)
         for kappa in (-2.0, -0.3, 0.1, 1.5):
-            h = np.array([means.hall(one, kappa) for one in t])
+            h = np.array([means.hall(value, kappa) for value in t])
             assert np.all(np.diff(h) >= -1e-12)
             middle = (t[1:] + t[:-1]) / 2
             # The derivative (1 + kappa T/3)^2 is quadratic: the secant of the cubic is its mean.
@@ -103,10 +103,10 @@ class TestStrata:
     def test_both_forms_of_the_gap(self, sizes):
         a, d, group, stratum = strata_of(1, sizes)
         numerator = weight = 0
-        for one in range(len(sizes)):
+        for number in range(len(sizes)):
             (a_1, d_1), (a_2, d_2) = (
                 (a[rows].sum(), d[rows].sum())
-                for rows in ((stratum == one) & (group == label) for label in "ab")
+                for rows in ((stratum == number) & (group == label) for label in "ab")
             )
             numerator += (a_1 * d_2 - a_2 * d_1) / (d_1 + d_2)
             weight += d_1 * d_2 / (d_1 + d_2)
@@ -115,12 +115,12 @@ class TestStrata:
 
     def test_variance_of_means_is_the_sum_of_those_of_the_strata(self):
         a, _, group, stratum = strata_of(2, FULL)
-        k = np.array([one * two / (one + two) for one, two in FULL])
+        k = np.array([number * two / (number + two) for number, two in FULL])
         v = sum(
-            (k[one] / k.sum()) ** 2
-            * np.var(a[(stratum == one) & (group == label)], ddof=1)
-            / FULL[one][which]
-            for one in range(len(FULL))
+            (k[number] / k.sum()) ** 2
+            * np.var(a[(stratum == number) & (group == label)], ddof=1)
+            / FULL[number][which]
+            for number in range(len(FULL))
             for which, label in enumerate("ab")
         )
         found = means.stratified(a, None, group, stratum)
@@ -167,17 +167,17 @@ class TestStrata:
         a, d, group, stratum = strata_of(7, FULL)
         times = np.random.default_rng(7).integers(1, 4, len(a))
         weighted = means.stratified(times * a, times * d, group, stratum)
-        repeated = means.stratified(*(np.repeat(one, times) for one in (a, d, group, stratum)))
+        repeated = means.stratified(*(np.repeat(value, times) for value in (a, d, group, stratum)))
         assert weighted.difference == pytest.approx(repeated.difference, rel=1e-12)
 
     @pytest.mark.parametrize("sizes", [FULL, SPARSE])
     def test_general_form_of_a_mean_is_the_mean(self, sizes):
         a, _, group, stratum = strata_of(8, sizes)
         strata = []
-        for one in range(len(sizes)):
+        for number in range(len(sizes)):
             pair = []
             for label in "ab":
-                own = a[(stratum == one) & (group == label)]
+                own = a[(stratum == number) & (group == label)]
                 v = row_reference.clustered_ratio_variance(own, cluster=np.arange(len(own)))
                 pair.append(means.Part(own.mean(), v, len(own), means.effective_number(own**0)))
             strata.append(tuple(pair))
@@ -214,7 +214,7 @@ class TestOmnibus:
         a, d, _ = make(10, (9, 15), ratio)
         group = np.random.default_rng(10).permutation(np.repeat(list("abcd"), (4, 6, 5, 9)))
         ones = np.ones(24) if d is None else d
-        parts = [means.of_group(a[group == one], ones[group == one]) for one in "abcd"]
+        parts = [means.of_group(a[group == name], ones[group == name]) for name in "abcd"]
         expected = tables.wald(
             [part.theta for part in parts],
             [means.variance_of_group(part, clusters=False) for part in parts],
@@ -233,7 +233,7 @@ class TestOmnibus:
         group, stratum = np.tile(list("abc"), 12), np.repeat([0, 1, 2], 12)
         group[:3] = "b"
         a = rng.exponential(size=36) + stratum
-        other = np.array([{"a": "z", "b": "a", "c": "c"}[one] for one in group])
+        other = np.array([{"a": "z", "b": "a", "c": "c"}[value] for value in group])
         found = means.omnibus_stratified(a, None, group, stratum)
         assert found == pytest.approx(means.omnibus_stratified(a, None, other, stratum), rel=1e-10)
 
@@ -253,9 +253,9 @@ class TestPermutation:
             group = np.array(["a" if i in chosen else "b" for i in range(n)])
             one = means.linearised(values, None, group)
             found.append((one.studentized, one.hall))
-        p = [means.max_pvalues(one, found[:i] + found[i + 1 :]) for i, one in enumerate(found)]
+        p = [means.max_pvalues(row, found[:i] + found[i + 1 :]) for i, row in enumerate(found)]
         return [
-            np.mean([getattr(one, side) <= level + 1e-12 for one in p])
+            np.mean([getattr(value, side) <= level + 1e-12 for value in p])
             for side in ("greater", "less", "two_sided")
         ]
 
@@ -300,7 +300,7 @@ DESIGNS = {
     "strata": lambda: strata_of(23, FULL),
     "one unit": lambda: strata_of(24, SPARSE),
     "mean, one unit": lambda: tuple(
-        None if place == 1 else one for place, one in enumerate(strata_of(25, SPARSE))
+        None if place == 1 else stratum for place, stratum in enumerate(strata_of(25, SPARSE))
     ),
 }
 
@@ -444,7 +444,7 @@ class TestGuard:
         rows = means_intervals.guard(a, d, group)
         clusters = means_intervals.guard(a, d, group, clusters=True)
         assert clusters.skewness == rows.skewness
-        effective = [means_intervals.effective_clusters(d[group == one]) for one in "ab"]
+        effective = [means_intervals.effective_clusters(d[group == name]) for name in "ab"]
         assert clusters.ratios == pytest.approx(
             [abs(skew) / math.sqrt(n) for skew, n in zip(rows.skewness, effective, strict=True)]
         )
@@ -464,9 +464,9 @@ class TestCr2:
         cluster = np.repeat(np.arange(5), sizes)
         y = rng.exponential(size=18) + cluster
         total = 0.0
-        for one, size in enumerate(sizes):
+        for number, size in enumerate(sizes):
             inverse = np.linalg.inv(linalg.sqrtm(np.eye(size) - np.full((size, size), 1 / 18)))
-            total += np.sum(inverse @ (y[cluster == one] - y.mean())) ** 2
+            total += np.sum(inverse @ (y[cluster == number] - y.mean())) ** 2
         sums = np.bincount(cluster, weights=y)
         _, v, _ = means_intervals.cr2_of_group(sums, sizes.astype(float))
         assert v == pytest.approx(total / 18**2, rel=1e-8)

@@ -8,9 +8,14 @@ from scipy import special, stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native
-from fairaudit_rs.inference import melded as inference
+from fairaudit_rs.inference import melding as inference
 from fairaudit_rs.metrics.row_values import RatioValues
-from fairaudit_rs.permutation.melded import LONGEST_REACH, Melded, Melding, melding_of
+from fairaudit_rs.permutation.melded_limits import (
+    LONGEST_REACH,
+    MeldedLimits,
+    MeldingInputs,
+    melding_of,
+)
 
 from ..reference import melded as reference
 from .posing import posed
@@ -37,7 +42,9 @@ def melding(groups, metric, weights=None, **columns):
     units = _native.Units(place.astype(np.uint16), len(groups))
     test = _native.PermutationTest.ratio(above, weight, units, CALL, studentize="none")
     rows = RatioValues(above, weight)
-    return Melding.of(metric, rows, place, columns, weight, evaluations=test.evaluations)
+    return MeldingInputs.from_rows(
+        metric, rows, place, columns, weight, evaluations=test.evaluations
+    )
 
 
 def bounded(low, high):
@@ -147,8 +154,8 @@ class TestKnownValues:
 
     def test_two_sided_is_twice_the_smaller_at_most_1(self):
         first, second = gaffke([0, 1] * 9, 999), gaffke([0, 1] * 9, 999, group=1)
-        sides = [inference.pvalue(first, second, side) for side in ("greater", "less")]
-        assert inference.pvalue(first, second) == min(1.0, 2 * min(sides))
+        sides = [inference.melded_pvalue(first, second, side) for side in ("greater", "less")]
+        assert inference.melded_pvalue(first, second) == min(1.0, 2 * min(sides))
 
     def test_intervals_are_what_the_tests_do_not_reject(self):
         first, second = gaffke([0, 1] * 30, 999), gaffke([0, 0, 0, 1] * 20, 999, group=1)
@@ -300,7 +307,7 @@ class TestRule:
         place = np.repeat([0, 1, -1], 20)
         values = RESIDUAL.kind.row_values(rows, 60, None)
         nothing = [_native.Evaluation(0.0, 0.0)] * 2
-        made = Melding.of(RESIDUAL, values, place, rows, None, evaluations=nothing)
+        made = MeldingInputs.from_rows(RESIDUAL, values, place, rows, None, evaluations=nothing)
         assert made.bounds == (-0.2, 0.9)
         assert len(made.samples) == 2
 
@@ -333,13 +340,13 @@ class TestRule:
 
     def test_ratios_need_values_that_are_not_negative(self):
         limits = tuple(gaffke([0.1, -0.1], 99, bounds=(-1.0, 1.0), group=i) for i in PAIR)
-        drawn = Melded(limits, (-1.0, 1.0))
+        drawn = MeldedLimits(limits, (-1.0, 1.0))
         assert all(map(math.isnan, drawn.ratio_interval(PAIR, 0.9)))
         assert drawn.ratio_pvalue_at(PAIR, 0.8, "greater") == 1
 
     def test_intervals_stay_in_the_range(self):
         limits = tuple(gaffke([0.1, 0.2], 9, group=i) for i in PAIR)
-        drawn = Melded(limits, (0.0, 1.0))
+        drawn = MeldedLimits(limits, (0.0, 1.0))
         # Nine replicates have no quantile of this level.
         assert drawn.interval(PAIR, 0.95) == (-1, 1)
         assert drawn.value_interval(0, 0.95) == (0, 1)
@@ -482,7 +489,7 @@ class TestKnownRange:
             old.append(studentized_permutation((first, second), seed))
             blind = without_the_extra_row(first, np.ones(40), rng)
             limits = gaffke(second, MANY, bounds=bounds, group=1, seed=seed)
-            broken.append(inference.pvalue(blind, limits))
+            broken.append(inference.melded_pvalue(blind, limits))
         for pvalues in (old, broken):
             with pytest.raises(AssertionError):
                 assert_sizes(pvalues, [0.01])
@@ -547,7 +554,7 @@ class TestWeightedProportions:
             old.append(studentized_permutation(labels, seed, weights))
             blind = without_the_extra_row(labels[0], weights[0], rng)
             limits = gaffke(labels[1], MANY, weight=weights[1], group=1, seed=seed)
-            broken.append(inference.pvalue(blind, limits))
+            broken.append(inference.melded_pvalue(blind, limits))
         for pvalues in (old, broken):
             with pytest.raises(AssertionError):
                 assert_sizes(pvalues, [0.05])

@@ -8,8 +8,8 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference import mover
-from fairaudit_rs.inference.proportions import Share, newcombe, wilson
-from fairaudit_rs.metrics.sums import sum_of_proportions
+from fairaudit_rs.inference.proportions import SampleProportion, newcombe_interval, wilson_interval
+from fairaudit_rs.metrics.proportion_sums import sum_of_proportions
 
 from ..reference import permutation, rows
 from ..reference import proportions as reference
@@ -46,7 +46,9 @@ def limited(metric, table, how="logit"):
     parts = []
     for factor, hits, misses in fa.metrics.get(metric).kind.sum_of:
         n_rows = table[hits] + table[misses]
-        parts.append(mover.Part(factor, Share(table[hits] / n_rows, n_rows)))
+        parts.append(
+            mover.WeightedProportion(factor, SampleProportion(table[hits] / n_rows, n_rows))
+        )
     return mover.by_smoothed(entry.value, parts) if how == "smoothed" else wilson_sum(parts)
 
 
@@ -55,13 +57,13 @@ def wilson_sum(parts):
     value = sum(factor * share.value for factor, share in parts)
 
     def limits(z):
-        ends = [wilson(*share, z) for _, share in parts]
+        ends = [wilson_interval(*share, z) for _, share in parts]
         room = [[abs(f * (share.value - end)) for end in both]
                 for (f, share), both in zip(parts, ends, strict=True)]  # fmt: skip
         down, up = (math.hypot(*(part[side] for part in room)) for side in (0, 1))
         return value - down, value + up
 
-    return mover.Limited(value, limits)
+    return mover.ValueWithLimits(value, limits)
 
 
 class TestArguments:
@@ -95,10 +97,13 @@ class TestArguments:
 class TestKnownValues:
     def test_wilson_limits_give_newcombe(self):
         for (x, n), (y, m) in (((56, 70), (48, 80)), ((9, 10), (3, 10)), ((10, 10), (0, 20))):
-            pair = [mover.Limited(p, lambda z, p=p, k=k: wilson(p, k, z))
+            pair = [mover.ValueWithLimits(p, lambda z, p=p, k=k: wilson_interval(p, k, z))
                     for p, k in ((x / n, n), (y / m, m))]  # fmt: skip
-            found = mover.difference(*pair, Z)
-            assert found == pytest.approx(newcombe(Share(x / n, n), Share(y / m, m), Z), abs=1e-12)
+            found = mover.difference_interval(*pair, Z)
+            assert found == pytest.approx(
+                newcombe_interval(SampleProportion(x / n, n), SampleProportion(y / m, m), Z),
+                abs=1e-12,
+            )
 
     def test_balanced_accuracy_by_hand(self):
         """TPR 8/10 and TNR 3/5: v of 9/12 and 4/7, the limits of the logit of .7."""
@@ -174,7 +179,7 @@ class TestReference:
         """Of (hits, misses) of both labels; youden runs from -1 to 1, errors fall with accuracy."""
         for factors in ((0.5, 0.5), (1.0, 1.0), (-0.5, -0.5), (0.3, 0.7)):
             shares = [(f, x, x + y) for f, (x, y) in zip(factors, tables, strict=True)]
-            parts = [mover.Part(f, Share(x / n, n)) for f, x, n in shares]
+            parts = [mover.WeightedProportion(f, SampleProportion(x / n, n)) for f, x, n in shares]
             value = sum(f * x / n for f, x, n in shares)
             expected = reference.smoothed_limits(shares, z)
             assert mover.by_smoothed(value, parts).limits(z) == pytest.approx(expected, abs=1e-6)
@@ -189,7 +194,7 @@ class TestReference:
             return lambda z: reference.logit_limits(theta[i], error[i], z)
 
         expected = reference.mover(theta[0], limits(0)(Z), theta[1], limits(1)(Z))
-        assert mover.difference(*pair, Z) == pytest.approx(expected, rel=1e-9)
+        assert mover.difference_interval(*pair, Z) == pytest.approx(expected, rel=1e-9)
         for margin in (-0.3, -0.1, 0.0, 0.1, 0.3, float(theta[0] - theta[1])):
             p = reference.mover_pvalue(theta[0], limits(0), theta[1], limits(1), margin)
             assert mover.at_most(*pair, margin) == pytest.approx(p, abs=2e-4)
@@ -237,7 +242,7 @@ class TestReference:
             result = fa.equivalence_test(**data, metric=metric, margin=0.3)
             assert result.pvalue == pytest.approx(expected, rel=1e-9)
         pair = [limited("f1", table) for table in ((80, 20, 15, 90), (60, 30, 25, 95))]
-        logs = [one.logarithm() for one in pair]
+        logs = [value.logarithm() for value in pair]
         expected = max(mover.at_most(*logs, math.log(0.7)), mover.at_least(*logs, -math.log(0.7)))
         result = fa.equivalence_test(**data, metric="f1", margin=0.7, scale="ratio")
         assert result.pvalue == pytest.approx(expected, rel=1e-9)
@@ -278,7 +283,9 @@ def misses(metric, design, n_rows, how, n_audits, seed=1):
             error = math.sqrt(sum(entry.variance for entry in entries))
             z.append((entries[0].value - entries[1].value - truth) / error if error else math.nan)
         else:
-            z.append(mover.statistic(*(limited(metric, table, how) for table in pair), truth))
+            z.append(
+                mover.margin_statistic(*(limited(metric, table, how) for table in pair), truth)
+            )
     z = np.array(z)
     answered = z[~np.isnan(z)]
     refuted = [(tail(answered)[:, None] <= LEVELS).sum(axis=0) / len(z)
@@ -301,7 +308,7 @@ def auc_misses(n_rows, shifts, how, n_audits, seed=1):
             (a, v_a), (b, v_b) = entries
             z.append((a - b - truth) / math.sqrt(v_a + v_b))
         else:
-            z.append(mover.statistic(
+            z.append(mover.margin_statistic(
                 *(mover.by_logit(a, math.sqrt(v), (0.0, 1.0)) for a, v in entries), truth
             ))  # fmt: skip
     z = np.array(z)
@@ -379,7 +386,7 @@ class TestCalibration:
         z = stats.norm.isf([0.05, 0.01]).tolist()
         for small, large in zip(x.tolist(), y.tolist(), strict=True):
             pair = [
-                [mover.Part(0.5, Share(p, n)) for p in shares]
+                [mover.WeightedProportion(0.5, SampleProportion(p, n)) for p in shares]
                 for shares, n in ((small, n_rows), (large, 400))
             ]
             for how, make in (
@@ -389,7 +396,7 @@ class TestCalibration:
                 ),
                 ("wilson", wilson_sum),
             ):
-                ends = [mover.difference(*map(make, pair), one) for one in z]
+                ends = [mover.difference_interval(*map(make, pair), value) for value in z]
                 found[how] += [[low > gap for low, _ in ends], [high < gap for _, high in ends]]
         shares = {how: counts / n_audits for how, counts in found.items()}
         bands = [stats.binom.isf(1e-6, n_audits, level) / n_audits for level in (0.05, 0.01)]

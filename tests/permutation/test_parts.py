@@ -8,9 +8,9 @@ from fairaudit_rs import _native, errors
 from fairaudit_rs.data import columns as data_columns
 from fairaudit_rs.data import numbering
 from fairaudit_rs.data.groups import choose_groups
-from fairaudit_rs.data.mixed import settle
+from fairaudit_rs.data.mixed_clusters import resolve_mixed_clusters
 from fairaudit_rs.data.tables import AuditTable
-from fairaudit_rs.extremes import distinct
+from fairaudit_rs.extremes import distinct_rows
 from fairaudit_rs.extremes.forms import form_of
 from fairaudit_rs.individual import attack, sample, simplex
 from fairaudit_rs.metrics import families
@@ -206,7 +206,7 @@ class TestNumberOfParts:
         values = np.sort(values) if ordered else values
         distinct_values, expected = np.unique(values, return_inverse=True)
         for codes, n in self.in_parts(
-            monkeypatch, numbering, "_PART", 200, lambda: numbering.numbered(values)
+            monkeypatch, numbering, "_PART", 200, lambda: numbering.number_values(values)
         ):
             assert n == len(distinct_values)
             assert codes.tolist() == expected.ravel().tolist()
@@ -219,7 +219,7 @@ class TestNumberOfParts:
 
         def compute():
             of_units = numbering.of_units(codes, unit, 30)
-            return of_units.tolist(), numbering.differing(codes, unit, of_units).tolist()
+            return of_units.tolist(), numbering.differing_rows(codes, unit, of_units).tolist()
 
         first, *others = self.in_parts(monkeypatch, numbering, "_PART", 200, compute)
         assert others == [first, first]
@@ -233,7 +233,7 @@ class TestNumberOfParts:
 
         def compute():
             rows = table.rows(columns=metric.needs, binary=True, needed_by=metric.name)
-            return settle(rows, choose_groups(rows.cells, None, None), "drop", str)
+            return resolve_mixed_clusters(rows, choose_groups(rows.cells, None, None), "drop", str)
 
         first, *others = self.in_parts(monkeypatch, numbering, "_PART", 90, compute)
         for other in others:
@@ -284,9 +284,9 @@ class TestNumberOfParts:
         form = form_of(rows)
 
         def compute():
-            return distinct.distinct_rows([form], np.arange(120)).kind.tolist()
+            return distinct_rows.distinct_rows([form], np.arange(120)).kind.tolist()
 
-        first, *others = self.in_parts(monkeypatch, distinct, "_PART", 120, compute)
+        first, *others = self.in_parts(monkeypatch, distinct_rows, "_PART", 120, compute)
         assert others == [first, first]
 
     def test_columns_that_are_coded_one_hot(self, monkeypatch):
@@ -310,7 +310,7 @@ class TestNumberOfParts:
         )
 
         def compute():
-            return simplex.departure(flow, ((0, 1),), ["up", "down", "x"])
+            return simplex.find_departure(flow, ((0, 1),), ["up", "down", "x"])
 
         for name in ("_PART", "_BLOCK"):
             first, *others = self.in_parts(monkeypatch, simplex, name, 90, compute)

@@ -390,7 +390,9 @@ class TestReference:
             weights.append(math.prod(probabilities))
         assert sum(weights) == 1
         observed = studentized([tables(s, "a") for s in (0, 1, 2)], totals)
-        extreme = [reference.is_extreme(one, observed, "two-sided") for one in statistics]
+        extreme = [
+            reference.is_extreme(statistic, observed, "two-sided") for statistic in statistics
+        ]
         result = fa.permutation_test(
             y_true, y_pred, sensitive_features=group, metric=metric, strata=region
         )
@@ -582,8 +584,8 @@ class TestProperties:
 
     def test_complementary_rates_give_one_p(self):
         table = (31, 8, 12, 20), (18, 11, 19, 7)
-        for one, other in (("tpr", "fnr"), ("fpr", "tnr"), ("ppv", "fdr"), ("npv", "for")):
-            first, second = compare(*table, one), compare(*table, other)
+        for name, other in (("tpr", "fnr"), ("fpr", "tnr"), ("ppv", "fdr"), ("npv", "for")):
+            first, second = compare(*table, name), compare(*table, other)
             assert first.pvalue == pytest.approx(second.pvalue, rel=1e-12)
             assert first.estimate == pytest.approx(-second.estimate, rel=1e-12)
 

@@ -695,7 +695,7 @@ class TestCalibration:
         plain = rows.sample_size(
             gap, *(math.sqrt(p * (1 - p)) for p in (value, other)), sizes[1] / sizes[0]
         )
-        few = [math.ceil(one) for one in plain]
+        few = [math.ceil(entry) for entry in plain]
         assert proportions.fisher_power(few[0], value, few[1], other) < 0.79
 
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs.data.equality import equal
+from fairaudit_rs.data.equality import are_equal
 from fairaudit_rs.permutation import correlation, counts, rows
 from fairaudit_rs.permutation.problem import Problem
 
@@ -145,7 +145,7 @@ class TestContract:
         problem = problem_of(design)
         again = pickle.loads(pickle.dumps(problem))
         assert again == problem
-        assert equal(again.evaluations, problem.evaluations)
+        assert are_equal(again.evaluations, problem.evaluations)
         assert again.gap((0, 1)) == problem.gap((0, 1))
         assert bits(null_of(again, 0, 20)) == bits(null_of(problem, 0, 20))
 
@@ -218,7 +218,7 @@ class TestRanges:
         problem = problem_of(design)
         whole = shifts_of(problem, 0, 260)
         again = pickle.loads(pickle.dumps(whole))
-        assert equal(again.__getnewargs__(), whole.__getnewargs__())
+        assert are_equal(again.__getnewargs__(), whole.__getnewargs__())
         for n_parts in (1, 2, 7, 13):
             cuts = ends(260, n_parts)
             parts = list(workers.map(shifts_of, [problem] * n_parts, cuts[:-1], cuts[1:]))
@@ -247,7 +247,7 @@ class TestRanges:
 class TestNativeTests:
     @pytest.mark.parametrize(
         ("metric", "owner", "name"),
-        [("auc", rows.RowProblem, "make_test"), ("f1", counts.CountedProblem, "make_test")],
+        [("auc", rows.RowProblem, "make_test"), ("f1", counts.ClassCountProblem, "make_test")],
     )
     def test_each_is_made_once(self, metric, owner, name, monkeypatch):
         """Four groups in strata: six pairs and all of them."""
@@ -292,7 +292,7 @@ class TestNativeTests:
 
 def test_every_problem_is_tried():
     def below(kind):
-        return {kind, *(one for child in kind.__subclasses__() for one in below(child))}
+        return {kind, *(value for child in kind.__subclasses__() for value in below(child))}
 
     tried = {type(problem_of(design)) for design in DESIGNS}
     assert tried == {kind for kind in below(Problem) if not kind.__abstractmethods__}
@@ -349,6 +349,6 @@ def test_native_tests_are_made_on_the_threads_that_were_asked_for(design):
     needed = {*chosen.needs, "sensitive_features"}
     kept = {name: column for name, column in columns().items() if name in needed}
     problem = posed(chosen, 3, **(kept | given), n_threads=1)
-    for one in (problem, *problem.components):
-        assert one.call.n_threads == 1
+    for component in (problem, *problem.components):
+        assert component.call.n_threads == 1
     assert problem == problem_of(design)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairaudit_rs.inference import proportions
-from fairaudit_rs.inference.proportions import Share, ratio_interval, ratio_score
+from fairaudit_rs.inference.proportions import SampleProportion, ratio_interval, ratio_score
 from fairaudit_rs.inference.roots import narrowed
 
 
@@ -31,7 +31,7 @@ def bisected(falling, level, start):
 
 def slow_interval(x, n, y, m, z):
     # Counts as they come of a share.
-    (p, n), (q, m) = Share(x / n, n), Share(y / m, m)
+    (p, n), (q, m) = SampleProportion(x / n, n), SampleProportion(y / m, m)
 
     def score(log):
         return ratio_score(p * n, n, q * m, m, math.exp(log))
@@ -59,7 +59,7 @@ class TestRatios:
         rng = np.random.default_rng(round(10 * z))
         for _ in range(400):
             x, n, y, m = random_counts(rng)
-            found = ratio_interval(Share(x / n, n), Share(y / m, m), z)
+            found = ratio_interval(SampleProportion(x / n, n), SampleProportion(y / m, m), z)
             assert found == slow_interval(x, n, y, m, z), (x, n, y, m)
 
     def test_half_the_evaluations(self, monkeypatch):
@@ -67,14 +67,14 @@ class TestRatios:
         monkeypatch.setattr(
             proportions, "ratio_score", lambda *given: seen.append(given) or original(*given)
         )
-        ratio_interval(Share(0.4, 1_000), Share(0.5, 800), 1.96)
+        ratio_interval(SampleProportion(0.4, 1_000), SampleProportion(0.5, 800), 1.96)
         assert len(seen) <= 2 * 32
 
     def test_few_rows_of_an_outcome_are_bisected_to_the_end(self, monkeypatch):
         """Their scores bend, and can have a value twice."""
         monkeypatch.setattr(proportions, "narrowed", lambda *given: pytest.fail("narrowed"))
-        ratio_interval(Share(4 / 20, 20), Share(0.5, 80), 1.96)
-        ratio_interval(Share(16 / 20, 20), Share(0.5, 80), 1.96)
+        ratio_interval(SampleProportion(4 / 20, 20), SampleProportion(0.5, 80), 1.96)
+        ratio_interval(SampleProportion(16 / 20, 20), SampleProportion(0.5, 80), 1.96)
 
 
 class TestNarrowed:

@@ -114,7 +114,7 @@ class TestTests:
         )
         data["strata"] = {"dept": data["strata"]}
         audit = fa.audit(**data, policy="four_fifths", rng=1, n_resamples=999, evidence="none")
-        [question] = [one for one in audit.questions if one.binding]
+        [question] = [finding for finding in audit.questions if finding.binding]
         assert question.verdict == {0.5: "fail", 0.8: "inconclusive", 1.0: "pass"}[ratio]
         [pair] = question.pairs
         values = pair.test.first_value, pair.test.second_value

@@ -208,7 +208,7 @@ class TestReference:
             shares = first / sizes[0], (y_pred.sum() - first) / sizes[1]
             terms = [p * (1 - p) / n for p, n in zip(shares, sizes, strict=True)]
             v = [sum(terms), sum(t * n / (n - 1) for t, n in zip(terms, sizes, strict=True))]
-            return [(shares[0] - shares[1]) / math.sqrt(one) for one in v]
+            return [(shares[0] - shares[1]) / math.sqrt(value) for value in v]
 
         hits = np.arange(max(0, y_pred.sum() - sizes[1] + 1), min(sizes[0], y_pred.sum()))
         of_shares, of_means = np.transpose([as_of_rows(first) for first in hits])

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.inference.rows_that_tell import (
+from fairaudit_rs.inference.required_rows import (
     rows_that_tell,
     times_to_show_all_within,
     times_to_show_beyond,

@@ -9,7 +9,7 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference import strata
-from fairaudit_rs.inference.proportions import Share, ratio_interval, ratio_score
+from fairaudit_rs.inference.proportions import SampleProportion, ratio_interval, ratio_score
 
 from ..reference import proportions as reference
 
@@ -160,7 +160,9 @@ class TestReference:
             x_1, x_2 = int(rng.integers(0, n_1 + 1)), int(rng.integers(0, n_2 + 1))
             if not x_1 + x_2:
                 continue
-            low, high = ratio_interval(Share(x_1 / n_1, n_1), Share(x_2 / n_2, n_2), Z)
+            low, high = ratio_interval(
+                SampleProportion(x_1 / n_1, n_1), SampleProportion(x_2 / n_2, n_2), Z
+            )
             scores = np.array([ratio_score(x_1, n_1, x_2, n_2, ratio) for ratio in grid])
             assert np.all(np.diff(scores[:, 0]) < 1e-9)
             above, below = scores.min(axis=1), scores.max(axis=1)

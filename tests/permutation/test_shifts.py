@@ -157,11 +157,11 @@ class TestReplicates:
         for side, name in ((1, "greater"), (-1, "less")):
             found = shifts.extremes(gap, name, CALL)
             counts = [
-                sum(means.is_beyond(one[which], observed[which], side) for one in null)
+                sum(means.is_beyond(replicate[which], observed[which], side) for replicate in null)
                 for which in (0, 1)
             ]
             assert [found.studentized, found.corrected] == counts
-            assert found.undefined == sum(math.isnan(one[0]) for one in null)
+            assert found.undefined == sum(math.isnan(replicate[0]) for replicate in null)
 
     def test_limits_are_crossings(self, design):
         """p just inside is above alpha/2, just outside at most that: by the reference's p."""
@@ -179,7 +179,7 @@ class TestReplicates:
                 if math.isinf(limit):
                     assert np.sign(limit) == outwards
                     far = shifts.estimate + outwards * np.array([1e3, 1e5]) * error
-                    assert all(p(one, side) > level for one in far)
+                    assert all(p(value, side) > level for value in far)
                     continue
                 assert (limit - shifts.estimate) * outwards > 0
                 assert p(limit - outwards * 1e-5 * error, side) > level
@@ -215,8 +215,8 @@ class TestIntervals:
         data, *replicates = shifting.coefficients(shifts)
 
         def pvalues(gap):
-            found = [one.at(gap) for one in (data, *replicates)]
-            observed, *null = [(one.studentized, one.hall) for one in found]
+            found = [replicate.at(gap) for replicate in (data, *replicates)]
+            observed, *null = [(value.studentized, value.hall) for value in found]
             return means.max_pvalues(observed, null)
 
         slow = means_intervals.invert(

@@ -9,7 +9,7 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
-from fairaudit_rs.inference.score import Score
+from fairaudit_rs.inference.score import ScoreStatistic
 from fairaudit_rs.inference.strata import mantel_haenszel
 
 from ..reference import proportions as reference
@@ -20,7 +20,7 @@ FAMILIES = (1, 10, 50, 200)
 class TestScore:
     def test_it_solves_its_equation(self):
         """z = u + g (u^2 - 1), g = .02 / (6 .01^1.5 100): a hundredth of the third moment."""
-        found = Score.of(0.2, 0.01, 1e-4)
+        found = ScoreStatistic.from_moments(0.2, 0.01, 1e-4)
         g = 1e-4 / (6 * 0.01**1.5)
         assert found.plain == pytest.approx(2.0, rel=1e-12)
         assert found.corrected + g * (found.corrected**2 - 1) == pytest.approx(2.0, rel=1e-12)
@@ -28,22 +28,25 @@ class TestScore:
         assert found.less == pytest.approx(stats.norm.cdf(found.plain), rel=1e-12)
 
     def test_without_skewness_it_is_the_score(self):
-        assert Score.of(0.2, 0.01, 0.0) == (pytest.approx(2.0), pytest.approx(2.0))
+        assert ScoreStatistic.from_moments(0.2, 0.01, 0.0) == (
+            pytest.approx(2.0),
+            pytest.approx(2.0),
+        )
 
     def test_an_imaginary_root_is_the_turn_of_the_curve(self):
         """g = -1, z = 3: 1 + 4 g (g + z) = -7."""
-        assert Score.of(3.0, 1.0, -6.0) == (3.0, 0.5)
-        assert Score.of(-3.0, 1.0, 6.0) == (-3.0, -0.5)
+        assert ScoreStatistic.from_moments(3.0, 1.0, -6.0) == (3.0, 0.5)
+        assert ScoreStatistic.from_moments(-3.0, 1.0, 6.0) == (-3.0, -0.5)
 
     def test_without_variance(self):
-        assert Score.of(0.1, 0.0, 0.0) == (math.inf, math.inf)
-        assert Score.of(-0.1, 0.0, 0.0) == (-math.inf, -math.inf)
-        assert Score.of(0.0, 0.0, 0.0) == (0.0, 0.0)
-        assert Score.of(0.1, 0.0, 0.0).greater > 0
+        assert ScoreStatistic.from_moments(0.1, 0.0, 0.0) == (math.inf, math.inf)
+        assert ScoreStatistic.from_moments(-0.1, 0.0, 0.0) == (-math.inf, -math.inf)
+        assert ScoreStatistic.from_moments(0.0, 0.0, 0.0) == (0.0, 0.0)
+        assert ScoreStatistic.from_moments(0.1, 0.0, 0.0).greater > 0
 
     def test_sides_of_zero(self):
         """A score just above 0 of a skewed law: both one-sided p-values are the larger ones."""
-        found = Score(0.1, -0.2)
+        found = ScoreStatistic(0.1, -0.2)
         assert found.nearer == 0
         assert found.greater == pytest.approx(stats.norm.sf(-0.2))
         assert found.less == pytest.approx(stats.norm.cdf(0.1))

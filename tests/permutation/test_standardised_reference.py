@@ -89,9 +89,11 @@ class TestReference:
             rng=1,
         )
         assert slow.gap == pytest.approx(found.estimate, rel=1e-10)
-        assert slow.crude == pytest.approx([one.estimate for one in found.values], rel=1e-10)
+        assert slow.crude == pytest.approx(
+            [estimate.estimate for estimate in found.values], rel=1e-10
+        )
         # The stratum of one group alone takes no part, and its people are told.
-        assert [one[0] for one in slow.strata] == [0, 1, 2, 3]
+        assert [stratum[0] for stratum in slow.strata] == [0, 1, 2, 3]
         heavy = np.ones(len(value)) if weight is None else weight
         alone = heavy[data["stratum"] == 4].sum() / heavy.sum()
         assert slow.left_out == pytest.approx(alone)

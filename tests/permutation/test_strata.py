@@ -230,7 +230,9 @@ class TestReference:
             p = shifting.pvalue(means.max_pvalues(observed, null), alternative)
             sides = 2 if alternative == "two-sided" else 1
         else:
-            p = permutation.monte_carlo_pvalue(observed[0], [one[0] for one in null], alternative)
+            p = permutation.monte_carlo_pvalue(
+                observed[0], [replicate[0] for replicate in null], alternative
+            )
             sides = 1
         share = np.clip(p / sides, 0.01, 0.5)
         spread = 5.5 * sides * math.sqrt(share * (1 - share) / n)
@@ -287,7 +289,7 @@ class TestProperties:
         else:
             # A stratum of one group only has no part.
             kept = rows["stratum"] != 5
-            second = test_of({name: one[kept] for name, one in rows.items()}, metric, design)
+            second = test_of({name: row[kept] for name, row in rows.items()}, metric, design)
             assert second.estimate == pytest.approx(first.estimate, rel=1e-12)
             assert second.standard_error == pytest.approx(first.standard_error, rel=1e-12)
 

@@ -12,12 +12,12 @@ from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
 from fairaudit_rs.inference.tolerance import (
     FARTHEST_RATIO,
     UNKNOWN,
-    Tails,
+    TolerancePValues,
     fewest_resamples,
     largest_refuted,
     smallest_shown,
 )
-from fairaudit_rs.permutation.formulas import Margins
+from fairaudit_rs.permutation.formulas import MarginTest
 
 from ..reference import tolerance as reference
 
@@ -28,18 +28,18 @@ def both(tails, is_above):
 
 def of_shares(x_1, n_1, x_2, n_2, tol):
     ends = (farrington_manning(x_1, n_1, x_2, n_2, end) for end in (-tol, tol))
-    return both(Margins.of_scores(*ends).tails, x_1 / n_1 >= x_2 / n_2)
+    return both(MarginTest.of_scores(*ends).tails, x_1 / n_1 >= x_2 / n_2)
 
 
 def of_ratio(x_1, n_1, x_2, n_2, rho):
     ends = (ratio_score(x_1, n_1, x_2, n_2, end) for end in (rho, 1 / rho))
-    return both(Margins.of_scores(*ends).tails, x_1 / n_1 >= x_2 / n_2)
+    return both(MarginTest.of_scores(*ends).tails, x_1 / n_1 >= x_2 / n_2)
 
 
 def of_logits(theta_1, se_1, theta_2, se_2, tol):
     one, other = (mover.by_logit(t, se, (0.0, 1.0)) for t, se in ((theta_1, se_1), (theta_2, se_2)))
-    ends = (mover.statistic(one, other, end) for end in (-tol, tol))
-    return both(Margins.of_normal(*ends).tails, theta_1 >= theta_2)
+    ends = (mover.margin_statistic(one, other, end) for end in (-tol, tol))
+    return both(MarginTest.of_normal(*ends).tails, theta_1 >= theta_2)
 
 
 class TestKnownValues:
@@ -77,8 +77,8 @@ class TestKnownValues:
     def test_simulated_ones_have_floors(self):
         """99 replicates, all at 0, a gap far beyond the tolerance, then far within it."""
         t = np.zeros(99)
-        beyond = Margins.of_replicates(t, 10.0, 1.0, 1.0).tails
-        within = Margins.of_replicates(t, 0.0, 1.0, 10.0).tails
+        beyond = MarginTest.of_replicates(t, 10.0, 1.0, 1.0).tails
+        within = MarginTest.of_replicates(t, 0.0, 1.0, 10.0).tails
         assert both(beyond, True) == (2 / 100, 1.0)
         assert both(within, True) == (1.0, 1 / 100)
 
@@ -127,7 +127,7 @@ class TestReference:
                     for extreme in (l_1 - u_2 <= m, u_1 - l_2 >= m)
                 ]
                 expected = reference.of_limits(l_1, u_1, l_2, u_2, gap, tol)
-                assert both(Tails(*tails), gap >= 0) == pytest.approx(expected)
+                assert both(TolerancePValues(*tails), gap >= 0) == pytest.approx(expected)
 
 
 class TestProperties:

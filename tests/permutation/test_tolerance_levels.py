@@ -13,7 +13,7 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
-from fairaudit_rs.permutation.formulas import Margins
+from fairaudit_rs.permutation.formulas import MarginTest
 from fairaudit_rs.results import verdict
 
 pytestmark = pytest.mark.calibration
@@ -28,20 +28,20 @@ def most(n_audits, rate=ALPHA):
 
 def score(x_1, n_1, x_2, n_2, tol):
     ends = (farrington_manning(x_1, n_1, x_2, n_2, end) for end in (-tol, tol))
-    tails = Margins.of_scores(*ends).tails
+    tails = MarginTest.of_scores(*ends).tails
     return tails.p_fail(x_1 / n_1 >= x_2 / n_2), tails.p_pass
 
 
 def score_ratio(x_1, n_1, x_2, n_2, rho):
     ends = (ratio_score(x_1, n_1, x_2, n_2, end) for end in (rho, 1 / rho))
-    tails = Margins.of_scores(*ends).tails
+    tails = MarginTest.of_scores(*ends).tails
     return tails.p_fail(x_1 / n_1 >= x_2 / n_2), tails.p_pass
 
 
 def unordered(x_1, n_1, x_2, n_2, tol):
     """|d| with the signed standard errors of the groups as they come."""
     ends = (farrington_manning(x_1, n_1, x_2, n_2, end) for end in (-tol, tol))
-    tails = Margins.of_scores(*ends).tails
+    tails = MarginTest.of_scores(*ends).tails
     return tails.p_fail(True), tails.p_pass
 
 
@@ -78,7 +78,7 @@ def false_fails(found, adjusted=True):
     fails = 0
     for of_audit in found:
         p = fa.adjust_pvalues(of_audit) if adjusted else of_audit
-        pairs = verdict.Pairs(p.tolist(), [1.0] * len(p))
+        pairs = verdict.PairPValues(p.tolist(), [1.0] * len(p))
         word = verdict.of_question(pairs, alpha=ALPHA, coverage=1.0, min_coverage=0.95)
         fails += word == "fail"
     return fails
@@ -114,7 +114,7 @@ class TestFamilies:
             for test in fails:
                 # The worse group first: its gap is -tol.
                 p_fail, _ = test(x, 100, y, 2_000, 0.1)
-                fails[test] += verdict.rejects(p_fail, ALPHA)
+                fails[test] += verdict.rejects_at(p_fail, ALPHA)
         assert fails[score] <= most(n_audits, 0.065)
         # It has no power there at all: what it does not see, it never refutes.
         assert fails[unordered] == 0
@@ -131,8 +131,8 @@ class TestPairs:
         for _ in range(self.N):
             counts = [rng.binomial(n, p) for n, p in zip(n_rows, (0.7, 0.8), strict=True)]
             args = (counts[0], n_rows[0], counts[1], n_rows[1])
-            ours += verdict.rejects(score(*args, 0.1)[1], ALPHA)
-            broken += not verdict.rejects(score(*args, 0.0)[0], ALPHA)
+            ours += verdict.rejects_at(score(*args, 0.1)[1], ALPHA)
+            broken += not verdict.rejects_at(score(*args, 0.0)[0], ALPHA)
         assert ours <= most(self.N, 0.054)
         assert broken > most(self.N, 0.054)
 
@@ -144,8 +144,8 @@ class TestPairs:
         for _ in range(self.N):
             x, y = (rng.binomial(n, p) for n, p in zip(n_rows, (0.8 * rate, rate), strict=True))
             p_fail, p_pass = score_ratio(x, n_rows[0], y, n_rows[1], 0.8)
-            fails += verdict.rejects(p_fail, ALPHA)
-            passes += verdict.rejects(p_pass, ALPHA)
+            fails += verdict.rejects_at(p_fail, ALPHA)
+            passes += verdict.rejects_at(p_pass, ALPHA)
         assert fails <= most(self.N, 0.062)
         assert passes <= most(self.N, 0.062)
 
@@ -176,7 +176,7 @@ class TestCoverage:
             fails = fa.adjust_pvalues([p for p, _ in tests]).tolist() if tests else []
             words.append(
                 verdict.of_question(
-                    verdict.Pairs(fails, [p for _, p in tests]),
+                    verdict.PairPValues(fails, [p for _, p in tests]),
                     alpha=ALPHA,
                     coverage=sizes[kept].sum() / n_rows,
                     min_coverage=0.95 if rule else 0.0,
@@ -195,7 +195,7 @@ class TestCoverage:
         """Without a group of 4 % the others are 96 % of the people."""
         rng = np.random.default_rng(7)
         sizes = rng.multinomial(3_000, self.SHARES)
-        assert verdict.covers(sizes[:3].sum() / 3_000, 0.95)
+        assert verdict.covers_enough(sizes[:3].sum() / 3_000, 0.95)
 
     def test_at_the_floor_of_the_method_nothing_passes(self):
         words = self.audits(3_000, 30)

@@ -14,8 +14,8 @@ from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.metrics.mirrors import gap_key
 from fairaudit_rs.permutation.compared_pairs import HIGHEST
 from fairaudit_rs.permutation.question import named_columns
-from fairaudit_rs.permutation.tolerance import ask
-from fairaudit_rs.results.verdict import rejects
+from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.results.verdict import rejects_at
 
 from ..reference import tolerance as reference
 
@@ -26,7 +26,7 @@ def asked(metric, value, scale="difference", **given):
     options = {name: given.pop(name) for name in OPTIONS if name in given}
     chosen = metrics.get(metric)
     table = AuditTable.make(**given, extra=named_columns(chosen)).shared()
-    return ask(table, chosen, Tolerance(value=value, scale=scale), **options)
+    return pose_tolerance(table, chosen, Tolerance(value=value, scale=scale), **options)
 
 
 def results_of(metric, value, scale="difference", *, seed=3, n_tests=1, n_resamples=999, **given):
@@ -114,7 +114,7 @@ class TestKnownValues:
 
     def test_groups_below_the_floor_are_entries(self):
         question = asked("selection_rate", 0.1, **shares((20, 40), (30, 60), (10, 29), (1, 1)))
-        found = {one.group: (one.n_counted, one.reason) for one in question.groups}
+        found = {group.group: (group.n_counted, group.reason) for group in question.groups}
         assert found["c"] == (29, "29 rows that count, of 30 needed")
         assert found["d"] == (1, "1 row that counts, of 30 needed")
         assert question.pairs == ((0, 1),)
@@ -124,9 +124,9 @@ class TestKnownValues:
     def test_a_raised_floor_is_told_apart(self):
         data = shares((20, 40), (30, 60), (60, 120), (5, 20))
         question = asked("selection_rate", 0.1, floor=50, **data)
-        assert [one.group for one in question.withheld] == ["a"]
+        assert [value.group for value in question.withheld] == ["a"]
         assert question.withheld[0].reason == "40 rows that count, of 50 that the policy asks for"
-        assert [one.withheld for one in question.groups] == [True, False, False, False]
+        assert [group.withheld for group in question.groups] == [True, False, False, False]
 
     def test_rows_that_count_are_those_of_the_denominator(self):
         """100 people and 20 positive labels: nothing is known of their true positive rate."""
@@ -143,13 +143,13 @@ class TestKnownValues:
         data = people()
         data["y_true"][data["sensitive_features"] == "c"] = 0
         question = asked("tpr", 0.1, **data)
-        [left] = [one for one in question.groups if one.group == "c"]
+        [left] = [group for group in question.groups if group.group == "c"]
         assert (left.n_counted, left.is_tested) == (0, False)
         assert "0 rows with a positive label" in left.reason
         data["y_true"][data["sensitive_features"] == "b"] = 0
         question = asked("tpr", 0.1, **data)
         assert question.reason == "fewer than two groups in which it has a value"
-        assert [one.n_rows for one in question.groups] == [
+        assert [group.n_rows for group in question.groups] == [
             int(np.sum(data["sensitive_features"] == name)) for name in "abc"
         ]
         assert "no other group" in question.groups[0].reason
@@ -337,10 +337,10 @@ class TestProperties:
         # Replicates make steps.
         outwards = (2e-3 if options else 1e-4) * (1 if scale == "difference" else -1)
         for i, test in enumerate(results_of(metric, value, scale, n_tests=3, **data, **options)):
-            assert rejects(test.p_fail, 0.05 / 3) == (
+            assert rejects_at(test.p_fail, 0.05 / 3) == (
                 test.least >= value if scale == "difference" else test.least <= value
             )
-            assert rejects(test.p_pass, 0.05) == (
+            assert rejects_at(test.p_pass, 0.05) == (
                 test.most <= value if scale == "difference" else test.most >= value
             )
             for bound, p, level in (
@@ -354,8 +354,8 @@ class TestProperties:
                     for step in (-outwards, outwards)
                 ]
                 inside, outside = near if p == "p_fail" else near[::-1]
-                assert rejects(inside, level)
-                assert not rejects(outside, level)
+                assert rejects_at(inside, level)
+                assert not rejects_at(outside, level)
 
     @pytest.mark.parametrize(("metric", "value", "scale", "options"), CASES)
     def test_rows_in_any_order(self, metric, value, scale, options):
@@ -410,8 +410,8 @@ def errs(make, metric, tol, n_audits, level=0.05):
     for audit in range(n_audits):
         question = asked(metric, tol, **make(rng))
         for test in question.tests(alpha=0.05, n_tests=1, n_resamples=499, seed=audit):
-            fails += rejects(test.p_fail, level)
-            passes += rejects(test.p_pass, level)
+            fails += rejects_at(test.p_fail, level)
+            passes += rejects_at(test.p_pass, level)
     return fails, passes
 
 
@@ -447,10 +447,10 @@ class TestCalibration:
             data = TestFunctions().data(n, (0.97, 0.87), seed=int(rng.integers(2**32)))
             metric = TestFunctions().metric(20)
             [test] = results_of(metric, 0.1, n_resamples=59, seed=audit, **data)
-            own += rejects(test.p_fail, 0.05)
+            own += rejects_at(test.p_fail, 0.05)
             shares = [data["y_pred"][: n[0]].mean(), data["y_pred"][n[0] :].mean()]
             error = math.sqrt(sum(p * (1 - p) / k for p, k in zip(shares, n, strict=True)))
-            delta += rejects(stats.norm.sf((shares[0] - shares[1] - 0.1) / error), 0.05)
+            delta += rejects_at(stats.norm.sf((shares[0] - shares[1] - 0.1) / error), 0.05)
         most = stats.binom.isf(1e-6, n_audits, 0.05)
         assert own <= most
         assert delta > most

@@ -98,12 +98,12 @@ class TestPairs:
         known, *unknown = result.comparisons
         assert known.inconclusive is None
         assert 0 < known.pvalue <= 1
-        for one in unknown:
-            assert math.isnan(one.pvalue)
-            assert math.isnan(one.estimate)
-            assert math.isnan(one.confidence_interval[0])
-            assert "no stratum holds" in one.inconclusive
-            assert any(one.inconclusive in note for note in result.warnings)
+        for value in unknown:
+            assert math.isnan(value.pvalue)
+            assert math.isnan(value.estimate)
+            assert math.isnan(value.confidence_interval[0])
+            assert "no stratum holds" in value.inconclusive
+            assert any(value.inconclusive in note for note in result.warnings)
 
     @pytest.mark.parametrize("metric", ["selection_rate", "mean_prediction", "auc"])
     def test_equality_is_not_shown_with_the_reason(self, metric):

@@ -57,7 +57,7 @@ class Audits:
     @property
     def misses(self):
         """The shares of the intervals given that lie above 0 and below 0."""
-        return [float(np.mean(one[self.given])) for one in (self.low > 0, self.high < 0)]
+        return [float(np.mean(value[self.given])) for value in (self.low > 0, self.high < 0)]
 
 
 def audits(make, n_audits, seed, **options):
@@ -77,8 +77,8 @@ def audits(make, n_audits, seed, **options):
 
 def assert_at_most(rates, claimed, n_audits):
     """Each rate is within the band below what is claimed at its level."""
-    for rate, one in zip(rates, claimed, strict=True):
-        assert rate <= band(one, n_audits)[1], f"{rates} of {n_audits}, claimed {claimed}"
+    for rate, value in zip(rates, claimed, strict=True):
+        assert rate <= band(value, n_audits)[1], f"{rates} of {n_audits}, claimed {claimed}"
 
 
 def assert_size(found, claimed=LEVELS, least=0.02):
@@ -96,8 +96,8 @@ def assert_coverage(covered, n_intervals, lowest, highest):
 
 def assert_leaves(rates, claimed, n_audits):
     """The old way is beyond the band at every level given."""
-    for rate, one in zip(rates, claimed, strict=True):
-        assert rate > band(one, n_audits)[1], f"{rates} of {n_audits} stay within {claimed}"
+    for rate, value in zip(rates, claimed, strict=True):
+        assert rate > band(value, n_audits)[1], f"{rates} of {n_audits} stay within {claimed}"
 
 
 # --- the old ways ----------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def assert_leaves(rates, claimed, n_audits):
 def masks_of(first, n_resamples, rng, stratum=None):
     """One row a replicate: 1.0 where a unit is in the first group, shuffled within strata."""
     masks = np.tile(first.astype(float), (n_resamples, 1))
-    for one in [None] if stratum is None else np.unique(stratum):
-        own = slice(None) if one is None else np.flatnonzero(stratum == one)
+    for value in [None] if stratum is None else np.unique(stratum):
+        own = slice(None) if value is None else np.flatnonzero(stratum == value)
         masks[:, own] = rng.permuted(masks[:, own], axis=1)
     return masks
 
@@ -148,7 +148,7 @@ def old_pvalues(values, first, n_resamples, rng, *, corrected=False):
     """
     data = statistics_of(values, first[None, :].astype(float))
     null = statistics_of(values, masks_of(first, n_resamples, rng))
-    sides = [one_sided(one, more) for one, more in zip(data, null, strict=True)]
+    sides = [one_sided(value, more) for value, more in zip(data, null, strict=True)]
     if not corrected:
         sides = sides[:1]
     greater, less = (np.max([pair[side] for pair in sides], axis=0) for side in (0, 1))
@@ -229,9 +229,9 @@ class TestStrataWithWeightsAndClusters:
             own = group == label
             theta = np.average(y[own], weights=w[own])
             explained = sum(
-                np.mean(stratum[start][own[start]] == one)
-                * np.average(y[stratum == one], weights=w[stratum == one])
-                for one in (0, 1)
+                np.mean(stratum[start][own[start]] == number)
+                * np.average(y[stratum == number], weights=w[stratum == number])
+                for number in (0, 1)
             )
             gap += sign * (theta - explained)
             sums = np.bincount(cluster[own], weights=(w * (y - theta))[own])
@@ -285,7 +285,7 @@ class TestMeansWithinStrata:
         rng, n_audits, p = np.random.default_rng(5), 200, []
         for _ in range(n_audits):
             first, stratum, value = self.columns(rng, distance)
-            center = np.array([value[stratum == one].mean() for one in (0, 1)])[stratum]
+            center = np.array([value[stratum == number].mean() for number in (0, 1)])[stratum]
             masks = np.vstack([first[None, :], masks_of(first, 199, rng, stratum)]).astype(float)
             sides = [moments(value[None, :], masks), moments(value[None, :], 1 - masks)]
             explained = [
@@ -294,7 +294,7 @@ class TestMeansWithinStrata:
             v = sum(square / (n * (n - 1)) for n, _, square, _ in sides)
             gap = (sides[0][1] - explained[0]) - (sides[1][1] - explained[1])
             t = gap / np.sqrt(v)
-            p.append(2 * min(one[0] for one in one_sided(t[:1], t[1:])))
+            p.append(2 * min(entry[0] for entry in one_sided(t[:1], t[1:])))
         assert_leaves(shares(np.array(p), LEVELS[:2]), LEVELS[:2], n_audits)
 
 
@@ -338,8 +338,8 @@ class TestF1WithinStrata:
             total = counts.sum(axis=0)
             drawn = np.stack(
                 [
-                    rng.multivariate_hypergeometric(total[one], self.SIZES[0], size=199)
-                    for one in (0, 1)
+                    rng.multivariate_hypergeometric(total[number], self.SIZES[0], size=199)
+                    for number in (0, 1)
                 ],
                 axis=1,
             )
@@ -533,7 +533,7 @@ class TestClusters:
 
     def make(self, design):
         def columns(rng):
-            (first, size_1), (second, size_2) = (one.draw(rng) for one in CLUSTERS[design])
+            (first, size_1), (second, size_2) = (cluster.draw(rng) for cluster in CLUSTERS[design])
             value = np.concatenate([first, second])
             events = CLUSTERS[design][0].effect == "event"
             return {
@@ -567,13 +567,13 @@ class TestClusters:
         rng, n_audits, rejected = np.random.default_rng(17), 4_000, 0
         for _ in range(n_audits):
             gap = variance = n_clusters = 0
-            for sign, one in zip((1, -1), CLUSTERS[design], strict=True):
-                value, size = one.draw(rng)
+            for sign, cluster in zip((1, -1), CLUSTERS[design], strict=True):
+                value, size = cluster.draw(rng)
                 rest = value - value.mean()
                 sums = np.add.reduceat(rest, np.concatenate([[0], np.cumsum(size)[:-1]]))
                 gap += sign * value.mean()
-                variance += np.sum(sums**2) / len(value) ** 2 * one.n / (one.n - 1)
-                n_clusters += one.n
+                variance += np.sum(sums**2) / len(value) ** 2 * cluster.n / (cluster.n - 1)
+                n_clusters += cluster.n
             rejected += abs(gap) > math.sqrt(variance) * stats.t.ppf(0.975, n_clusters - 2)
         assert_leaves([rejected / n_audits], [0.055], n_audits)
 

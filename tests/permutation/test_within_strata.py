@@ -439,7 +439,8 @@ def test_power_is_as_planned(metric, n, gap):
     """From many rows of the same kind; the plan for all rows together promises something else."""
     columns, strata = drawn(metric, np.random.default_rng(15), 20 * n, gap)
     plans = [
-        fa.minimum_detectable_gap(**columns, metric=metric, strata=one) for one in (strata, None)
+        fa.minimum_detectable_gap(**columns, metric=metric, strata=value)
+        for value in (strata, None)
     ]
     within, without = (plan.curve([gap], [n])["power"][0] for plan in plans)
     rng, n_audits = np.random.default_rng(16), 400

@@ -12,8 +12,8 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.data.tables import AuditTable
-from fairaudit_rs.projection.criteria import Tolerance
-from fairaudit_rs.projection.question import pose
+from fairaudit_rs.projection.criteria import CriteriaTolerance
+from fairaudit_rs.projection.question import pose_notion
 
 N = 600
 CALL = _native.Call(1)
@@ -66,12 +66,12 @@ UNWEIGHTED = [name for name in DESIGNS if name != "weights"]
 
 def criteria_of(design):
     asked, given, options = DESIGNS[design]()
-    return pose(AuditTable.make(**given), asked, n_threads=1, **options).criteria
+    return pose_notion(AuditTable.make(**given), asked, n_threads=1, **options).criteria
 
 
 def sharp(criteria):
     nothing = np.zeros(len(criteria.gap))
-    return Tolerance(nothing, nothing)
+    return CriteriaTolerance(nothing, nothing)
 
 
 def answers(criteria):
@@ -108,11 +108,11 @@ class TestCriteria:
         found = answers(criteria)
         copy = pickle.loads(pickle.dumps(criteria))
         assert copy == criteria
-        for one, other, elsewhere in zip(
+        for value, other, elsewhere in zip(
             found, answers(copy), worker.submit(answers, criteria).result(), strict=True
         ):
-            np.testing.assert_array_equal(one, other)
-            np.testing.assert_array_equal(one, elsewhere)
+            np.testing.assert_array_equal(value, other)
+            np.testing.assert_array_equal(value, elsewhere)
 
     def test_nothing_can_be_changed(self, design):
         criteria = criteria_of(design)
@@ -148,7 +148,7 @@ def test_ranges_of_replicates_are_the_replicates_of_one_call(design, parts, work
         worker.submit(replicates, criteria, int(first), int(last - first))
         for first, last in itertools.pairwise(edges)
     ]
-    np.testing.assert_array_equal(np.concatenate([one.result() for one in sent]), whole)
+    np.testing.assert_array_equal(np.concatenate([value.result() for value in sent]), whole)
 
 
 class TestResults:

@@ -19,7 +19,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 from fairaudit_rs.data.tables import AuditTable
-from fairaudit_rs.projection.question import pose
+from fairaudit_rs.projection.question import pose_notion
 
 from ..reference import projection as reference
 
@@ -82,7 +82,10 @@ def numbers_of(result):
         result.bandwidth,
         result.sensitivity,
         result.effective_rows,
-        [(one.gap, one.standard_error, one.confidence_interval) for one in result.criteria],
+        [
+            (criterion.gap, criterion.standard_error, criterion.confidence_interval)
+            for criterion in result.criteria
+        ],
     )
 
 
@@ -550,7 +553,7 @@ class TestReference:
             )
             check_projection(result, expected, certified=False)
             n_infeasible += expected is None
-            assert [one.gap for one in result.criteria] == pytest.approx(
+            assert [criterion.gap for criterion in result.criteria] == pytest.approx(
                 reference.gaps(decision, phi, weight), abs=1e-13
             )
             if expected is not None:
@@ -602,7 +605,7 @@ class TestReference:
                 sensitive_features=dict(zip(names, several.T, strict=True)),
                 reference=dict.fromkeys(names, 0), sample_weight=weight,
             )  # fmt: skip
-            assert [one.attribute for one in result.criteria[: len(names)]] == names
+            assert [criterion.attribute for criterion in result.criteria[: len(names)]] == names
             check_projection(result, reference.linear_program(distance, decision, phi, weight))
 
     @pytest.mark.parametrize("n_criteria", [1, 2, 3])
@@ -664,8 +667,8 @@ class TestReference:
             },
         }[values]
         expected, found = (
-            fa.projection_test(y_pred=decision, distance=distance, sample_weight=one, **options)
-            for one in (weight, weight * scale)
+            fa.projection_test(y_pred=decision, distance=distance, sample_weight=value, **options)
+            for value in (weight, weight * scale)
         )
         assert found.statistic == pytest.approx(expected.statistic, rel=1e-9)
         assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-6, nan_ok=True)
@@ -712,13 +715,13 @@ class TestReference:
             result = run(label, score, group, notion=notion, reference="b", sample_weight=weight,
                          bandwidth=h)  # fmt: skip
             decision, distance = (score >= 0).astype(int), np.abs(score)
-            keys = [one for one in groups if one != "b"] + ["b"]
+            keys = [name for name in groups if name != "b"] + ["b"]
             phi, influence = reference.criteria(notion, group, label, keys, "b", decision, weight)
             expected = reference.projection_test(distance, decision, phi, influence, weight, h=h)
             assert result.bandwidth == pytest.approx(expected["bandwidth"], rel=1e-12)
             assert result.statistic == pytest.approx(expected["statistic"], rel=1e-9)
             errors_of = np.sqrt(np.diag(expected["sigma"]) / 3_000)
-            assert [one.standard_error for one in result.criteria] == pytest.approx(
+            assert [criterion.standard_error for criterion in result.criteria] == pytest.approx(
                 errors_of, rel=1e-10
             )
             assert result.effective_rows == pytest.approx(
@@ -739,7 +742,7 @@ class TestReference:
             sensitive_features=group,
             sample_weight=weight,
         )
-        criteria = pose(table, "equalized_odds", reference="c", n_threads=1).criteria
+        criteria = pose_notion(table, "equalized_odds", reference="c", n_threads=1).criteria
         phi, influence = reference.criteria(
             "equalized_odds", group, label, list("abdc"), "c", score >= 0, weight
         )
@@ -792,8 +795,8 @@ class TestReference:
             weight = np.exp(0.3 * score) if weighted else None
             notion = parity_notion(group, derivative)
             own, built_in = (
-                run(label, score, group, notion=one, sample_weight=weight, bandwidth=0.25)
-                for one in (notion, "statistical_parity")
+                run(label, score, group, notion=name, sample_weight=weight, bandwidth=0.25)
+                for name in (notion, "statistical_parity")
             )
             assert own.statistic == pytest.approx(built_in.statistic, rel=1e-9)
             assert own.pvalue == pytest.approx(built_in.pvalue, rel=1e-6)
@@ -891,8 +894,8 @@ class TestProperties:
             weighted = run(label, score, group, notion=notion, sample_weight=weight, bandwidth=0.3)
             copied = run(label[copies], score[copies], group[copies], notion=notion, bandwidth=0.3)
             assert weighted.distance == pytest.approx(copied.distance, rel=1e-9)
-            assert [one.gap for one in weighted.criteria] == pytest.approx(
-                [one.gap for one in copied.criteria], abs=1e-13
+            assert [criterion.gap for criterion in weighted.criteria] == pytest.approx(
+                [criterion.gap for criterion in copied.criteria], abs=1e-13
             )
 
     def test_forms_of_data(self, tmp_path):
@@ -923,7 +926,7 @@ class TestProperties:
     @pytest.mark.parametrize("notion", NOTIONS)
     def test_reference_does_not_matter(self, notion):
         label, score, group = random_rows(4, 4_000, "abcd", shift=0.1)
-        results = [run(label, score, group, notion=notion, reference=one) for one in "abcd"]
+        results = [run(label, score, group, notion=notion, reference=name) for name in "abcd"]
         results.append(run(label, score, group, notion=notion))
         for result in results[1:]:
             assert result.statistic == pytest.approx(results[0].statistic, rel=1e-10)
@@ -936,7 +939,9 @@ class TestProperties:
             run(label, score, group, reference="c", epsilon=epsilon)
             for epsilon in (0, 0.01, 0.03, 0.05, 0.2)
         ]
-        statistics, pvalues = zip(*[(one.statistic, one.pvalue) for one in results], strict=True)
+        statistics, pvalues = zip(
+            *[(result.statistic, result.pvalue) for result in results], strict=True
+        )
         assert list(statistics) == sorted(statistics, reverse=True)
         assert list(pvalues) == sorted(pvalues)
         assert pvalues[-1] == 1
@@ -999,11 +1004,11 @@ class TestProperties:
         decision[moves.row] += moves.fraction * (1 - 2 * moves.from_decision)
         for stratum in reference.NOTIONS[notion]:
             part = label == label if stratum is None else label == stratum
-            rates = [decision[part & (group == one)].mean() for one in "abc"]
+            rates = [decision[part & (group == name)].mean() for name in "abc"]
             assert np.ptp(rates) < 1e-12
         assert moves.cost == pytest.approx(result.statistic, rel=1e-12)
-        assert sum(one.n_rows for one in result.moved) == len(moves)
-        total = sum(one.mass * one.mean_distance for one in result.moved)
+        assert sum(row.n_rows for row in result.moved) == len(moves)
+        total = sum(row.mass * row.mean_distance for row in result.moved)
         assert total == pytest.approx(result.statistic)
         frame = moves.to_frame()
         assert frame.columns == ["row", "group", "label", "fraction", "from", "to", "distance"]
@@ -1086,7 +1091,7 @@ class TestProperties:
         assert result.moves.to_frame().height == len(result.moves)
         assert result.criteria[0].name == "parity"
         assert result.notion == "mine"
-        assert sum(one.n_rows for one in result.moved) == len(result.moves)
+        assert sum(row.n_rows for row in result.moved) == len(result.moves)
         result.plot().save(tmp_path / "chart.json")
         assert json.loads((tmp_path / "chart.json").read_text())["title"] == "mine"
 
@@ -1456,7 +1461,7 @@ class TestCalibration:
         for _ in range(150):
             score, group = hybrid_rows(rng, 400, kind)
             null = [cost(score, rng.permutation(group)) for _ in range(19)]
-            rejected += sum(one >= cost(score, group) for one in null) == 0
+            rejected += sum(replicate >= cost(score, group) for replicate in null) == 0
         assert rejected / 150 > limits(150, 0.05)[1]
 
     def test_size_of_the_permutation_of_equalized_odds(self):

@@ -107,7 +107,7 @@ def size(change, total):
 def range_of_sizes(change, total, n=401):
     """The least and the greatest |g_2| - |g_1| in a rectangle of D and S, on a grid."""
     d, s = np.linspace(*change, n), np.linspace(*total, n)
-    found = [size(one, other) for one in d for other in s]
+    found = [size(value, other) for value in d for other in s]
     return min(found), max(found)
 
 
@@ -140,7 +140,7 @@ def table_of(label, decision):
 
 def change_of(metric, label, first, second):
     """theta_2 - theta_1 of some rows."""
-    values = [metric_value(metric, *table_of(label, one)) for one in (first, second)]
+    values = [metric_value(metric, *table_of(label, value)) for value in (first, second)]
     return values[1] - values[0]
 
 

@@ -392,7 +392,7 @@ class Curve:
         """Phi^-1 of the null probability of r at the levels x."""
         x = np.atleast_1d(np.asarray(x, dtype=float))
         r, xi = signed_root(self.y, to_t(x, self.upper) - self.u, self.M, self.fit)
-        return np.array([z_of(*one, self.table) for one in zip(r, xi, strict=True)])
+        return np.array([z_of(*row, self.table) for row in zip(r, xi, strict=True)])
 
     def on_t(self):
         """The curve on the scale of t."""
@@ -413,7 +413,7 @@ def scores_at(samples, x, m, table, k=None, upper=None):
     t = -np.sort(-to_t(samples, upper), axis=1)[:, : k + 1]
     u, y = t[:, k], t[:, :k] - t[:, [k]]
     r, xi = signed_root(y, to_t(x, upper) - u, m * k / n)
-    return np.array([z_of(*one, table) for one in zip(r, xi, strict=True)]), r
+    return np.array([z_of(*row, table) for row in zip(r, xi, strict=True)]), r
 
 
 def levels_around(centre, span, per_decade=6, decades=(-5, 3)):
@@ -650,7 +650,7 @@ def ecd_interval(first, second, confidence=0.95, steps=20):
     cut = stats.chi2.ppf(confidence, 1)
     centres = centres_of(first), centres_of(second)
     centre = centres[0][1] - centres[1][1]
-    span = sum(np.ptp(return_level_interval(one, confidence)) for one in (first, second))
+    span = sum(np.ptp(return_level_interval(value, confidence)) for value in (first, second))
 
     def within(delta):
         return shifted_distance(first, second, delta, centres)[1] <= cut
@@ -709,7 +709,7 @@ def order_test(first, second, m):
     between = sum(
         deviance(count_above(g, np.append(-np.inf, x)), len(g), m) for g in (first, second)
     )
-    at = [sum(deviance_of_ties(g, one, m) for g in (first, second)) for one in x]
+    at = [sum(deviance_of_ties(g, value, m) for g in (first, second)) for value in x]
     Q = min(*between, *at)
     p = tail_of_sum(Q, len(first), m, lambda q: deviance_tail(q, len(second), m))
     return float(Q), p
@@ -722,8 +722,8 @@ def free_interval(first, second, m, upper=math.inf, confidence=0.95):
     N above the level means that it lies from X_(N+1) to X_(N). Without an upper limit by the rows
     the known end and the other's lower limit stand in.
     """
-    groups = [np.sort(one)[::-1] for one in (first, second)]
-    counts = [np.arange(len(one) + 1) for one in groups]
+    groups = [np.sort(value)[::-1] for value in (first, second)]
+    counts = [np.arange(len(label) + 1) for label in groups]
     each = [deviance(count, len(count) - 1, m) for count in counts]
     chances = [stats.binom.pmf(count, len(count) - 1, 1 / m) for count in counts]
     sums, chance = np.add.outer(*each), np.multiply.outer(*chances)
@@ -731,8 +731,8 @@ def free_interval(first, second, m, upper=math.inf, confidence=0.95):
     beyond = np.cumsum(chance.ravel()[order])
     cut = sums.ravel()[order][np.argmax(beyond > 1 - confidence)]
     inside = np.argwhere(sums <= cut + 1e-9)
-    highest = [[math.inf, *one] for one in groups]
-    lowest = [[*one, -math.inf] for one in groups]
+    highest = [[math.inf, *label] for label in groups]
+    lowest = [[*label, -math.inf] for label in groups]
     low = min(lowest[0][i] - highest[1][j] for i, j in inside)
     high = max(highest[0][i] - lowest[1][j] for i, j in inside)
     if math.isinf(low):
@@ -774,7 +774,7 @@ def equal_laws_test(first, second, m, n_permutations=999, seed=0, upper=None):
 
     observed = statistic(rows)
     drawn = [statistic(rng.permutation(rows)) for _ in range(n_permutations)]
-    extreme = sum(abs(one) >= abs(observed) - 1e-12 for one in drawn)
+    extreme = sum(abs(value) >= abs(observed) - 1e-12 for value in drawn)
     return observed, (1 + extreme) / (1 + n_permutations)
 
 
@@ -903,7 +903,7 @@ class GroupedCurve:
         """Phi^-1 of the null probability of r at the levels x."""
         x = np.atleast_1d(np.asarray(x, dtype=float))
         r, xi = grouped_signed_root(self.cells, to_t(x, self.upper) - self.u, self.M, self.fit)
-        return np.array([z_of(*one, self.table) for one in zip(r, xi, strict=True)])
+        return np.array([z_of(*row, self.table) for row in zip(r, xi, strict=True)])
 
     def on_t(self):
         """The curve on the scale of t."""

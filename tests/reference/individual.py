@@ -495,14 +495,14 @@ def clustered_ratio(numerator, denominator=None, weights=None, clusters=None):
     clusters = np.arange(n) if clusters is None else np.asarray(clusters)
     kept = weights > 0
     numerator, denominator, weights, clusters = (
-        one[kept] for one in (numerator, denominator, weights, clusters)
+        value[kept] for value in (numerator, denominator, weights, clusters)
     )
     total = np.sum(weights * denominator)
     theta = np.sum(weights * numerator) / total
     u = weights * (numerator - theta * denominator) / total
     labels = np.unique(clusters)
-    u = np.array([u[clusters == one].sum() for one in labels])
-    w = np.array([weights[clusters == one].sum() for one in labels]) / weights.sum()
+    u = np.array([u[clusters == label].sum() for label in labels])
+    w = np.array([weights[clusters == label].sum() for label in labels]) / weights.sum()
     centre = np.eye(len(w)) - np.outer(np.ones(len(w)), w)
     K = centre.T @ np.diag(w**2 / (1 - w)) @ centre
     df = np.trace(K) ** 2 / np.trace(K @ K)
@@ -531,7 +531,7 @@ def log_interval(estimate, variance, level=0.95):
 def bootstrap_replicates(estimator, columns, n_bootstrap=999, rng=None):
     """(S*, v*) of every replicate, rows drawn with replacement, all columns together."""
     rng = np.random.default_rng(rng)
-    columns = [np.asarray(one) for one in columns]
+    columns = [np.asarray(column) for column in columns]
     replicates = [estimator(*resample(columns, rng)) for _ in range(n_bootstrap)]
     return np.array(replicates).T
 
@@ -553,8 +553,11 @@ def bootstrap_t_pvalue(estimator, columns, delta=DELTA, n_bootstrap=999, rng=Non
         return math.nan
     replicates, variances = bootstrap_replicates(estimator, columns, n_bootstrap, rng)
     t = studentized(observed, delta, variance)
-    t_star = [studentized(one, observed, v) for one, v in zip(replicates, variances, strict=True)]
-    return (1 + sum(is_extreme(one, t, "greater") for one in t_star)) / (1 + len(t_star))
+    t_star = [
+        studentized(replicate, observed, v)
+        for replicate, v in zip(replicates, variances, strict=True)
+    ]
+    return (1 + sum(is_extreme(value, t, "greater") for value in t_star)) / (1 + len(t_star))
 
 
 def studentized(estimate, reference, variance):
@@ -682,7 +685,7 @@ def simulation_share(X, y, metric, n_biases=1, ddof=1):
     metric, as section 4.1 prints it: 0.6667 and 0.4898.
     """
     n_rejected = 0
-    for theta in [(one, two) for one in GRID for two in GRID]:
+    for theta in [(value, two) for value in GRID for two in GRID]:
         ratios = simulation_ratios(X, y, theta, metric, n_biases)
         n_rejected += lower_bound(*mean_ratio(ratios, ddof)) > DELTA
     return n_rejected / len(GRID) ** 2

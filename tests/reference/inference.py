@@ -127,14 +127,14 @@ def joint_wald(values, covariances):
     Two groups: Q = d' (V_a + V_b)^{-1} d, the same number. A singular V_g is taken as a limit: Q is
     then d' C^{-1} d of the contrasts, the same number where both exist.
     """
-    values = [np.asarray(one, dtype=float) for one in values]
-    if any(np.any(np.isnan(one)) for one in values):
+    values = [np.asarray(entry, dtype=float) for entry in values]
+    if any(np.any(np.isnan(entry)) for entry in values):
         return math.nan
-    if len(values) == 2 or not all(is_regular(one) for one in covariances):
+    if len(values) == 2 or not all(is_regular(covariance) for covariance in covariances):
         return quadratic_form(*joint_contrasts(values, covariances))
     if not np.any(joint_contrasts(values, covariances)[0]):
         return 0.0
-    precisions = [np.linalg.inv(one) for one in covariances]
+    precisions = [np.linalg.inv(covariance) for covariance in covariances]
     weighted = sum(p @ theta for p, theta in zip(precisions, values, strict=True))
     center = np.linalg.solve(sum(precisions), weighted)
     return float(
@@ -174,7 +174,7 @@ def joint_statistic(tables, components, studentize="unpooled"):
     total = 0.0
     for name in components:
         counts = [proportion_counts(name, *table) for table in tables]
-        total += wald_pooled([one[0] for one in counts], [one[1] for one in counts])
+        total += wald_pooled([count[0] for count in counts], [count[1] for count in counts])
     return total
 
 
@@ -312,8 +312,8 @@ def tost_studentized(gap, standard_error, t_star, margin):
         return math.nan
     s_low = statistic((gap, -margin), (standard_error**2, 0.0), "unpooled")
     s_high = statistic((gap, margin), (standard_error**2, 0.0), "unpooled")
-    p_low = (1 + sum(is_extreme(one, s_low, "greater") for one in t_star)) / (1 + len(t_star))
-    p_high = (1 + sum(is_extreme(one, s_high, "less") for one in t_star)) / (1 + len(t_star))
+    p_low = (1 + sum(is_extreme(entry, s_low, "greater") for entry in t_star)) / (1 + len(t_star))
+    p_high = (1 + sum(is_extreme(entry, s_high, "less") for entry in t_star)) / (1 + len(t_star))
     return max(p_low, p_high)
 
 
@@ -360,19 +360,19 @@ def ratio_interval_studentized(
     if math.isnan(v):
         return math.nan, math.nan
     studentized = []
-    for one in zip(
+    for row in zip(
         replicate_values_a,
         replicate_variances_a,
         replicate_values_b,
         replicate_variances_b,
         strict=True,
     ):
-        log_star, v_star = log_ratio(*one)
+        log_star, v_star = log_ratio(*row)
         studentized.append(statistic((log_star, center), (v_star, 0.0), "unpooled"))
         if math.isnan(v_star):
             studentized[-1] = math.nan
-    for_lower = [-math.inf if math.isnan(one) else one for one in studentized]
-    for_upper = [math.inf if math.isnan(one) else one for one in studentized]
+    for_lower = [-math.inf if math.isnan(entry) else entry for entry in studentized]
+    for_upper = [math.inf if math.isnan(entry) else entry for entry in studentized]
     lower = quantile(for_lower, (1 - level) / 2)
     upper = quantile(for_upper, (1 + level) / 2)
     return (

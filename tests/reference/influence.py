@@ -501,7 +501,7 @@ def simultaneous(values, se, df, Z, level=0.95):
     values, se, df = np.asarray(values), np.asarray(se), np.asarray(df)
     largest = np.sort(np.abs(Z).max(axis=1))
     z = on_normal_scale(values / se, df)
-    p = np.array([(1 + np.sum(largest >= one)) / (1 + len(largest)) for one in z])
+    p = np.array([(1 + np.sum(largest >= value)) / (1 + len(largest)) for value in z])
     rank = math.ceil(round(level * (len(largest) + 1), 9))
     cut = largest[rank - 1] if rank <= len(largest) else math.inf
     half = stats.t.isf(stats.norm.sf(cut), df) * se
@@ -604,14 +604,14 @@ def folds_by_id(ids, n_folds=5, strata=None):
 
     Depends on the ids alone; rows of one id share a fold, in the stratum of its first row.
     """
-    ids = [int(one) for one in ids]
+    ids = [int(code) for code in ids]
     strata = [0] * len(ids) if strata is None else list(strata)
     stratum = {}
-    for one, its in zip(ids, strata, strict=True):
-        stratum.setdefault(one, its)
-    ordered = sorted(stratum, key=lambda one: (stratum[one], mixed(one)))
-    fold = {one: i % n_folds for i, one in enumerate(ordered)}
-    return np.array([fold[one] for one in ids])
+    for value, its in zip(ids, strata, strict=True):
+        stratum.setdefault(value, its)
+    ordered = sorted(stratum, key=lambda entry: (stratum[entry], mixed(entry)))
+    fold = {value: i % n_folds for i, value in enumerate(ordered)}
+    return np.array([fold[code] for code in ids])
 
 
 @dataclass(frozen=True)

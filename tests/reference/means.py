@@ -111,10 +111,10 @@ def unbiased(n):
 # --- two groups ------------------------------------------------------------------------------
 
 
-def variance_of_group(one, clusters):
+def variance_of_group(entry, clusters):
     """v_g = n/(n-1) sum u^2 of rows, sum u^2 of clusters."""
-    squares = math.fsum(one.influence**2)
-    return squares if clusters else unbiased(one.n) * squares
+    squares = math.fsum(entry.influence**2)
+    return squares if clusters else unbiased(entry.n) * squares
 
 
 def linearised(a, d, group, *, clusters=False):
@@ -124,7 +124,7 @@ def linearised(a, d, group, *, clusters=False):
     """
     a, d = units(a, d)
     group = np.asarray(group)
-    first, second = (of_group(a[group == one], d[group == one]) for one in two_labels(group))
+    first, second = (of_group(a[group == label], d[group == label]) for label in two_labels(group))
     if math.isnan(first.theta) or math.isnan(second.theta):
         return UNDEFINED
     return Statistic(
@@ -138,10 +138,10 @@ def linearised(a, d, group, *, clusters=False):
 def parts_of_strata(a, d, group, stratum, labels):
     """[(first, second), ...] of the strata in which both groups have D != 0; how many have not."""
     parts, n_left_out = [], 0
-    for one in sorted(set(stratum.tolist())):
+    for code in sorted(set(stratum.tolist())):
         pair = []
         for label in labels:
-            rows = (stratum == one) & (group == label)
+            rows = (stratum == code) & (group == label)
             pair.append(of_group(a[rows], d[rows]))
         if all(part.denominator != 0 for part in pair):
             parts.append(tuple(pair))
@@ -152,8 +152,8 @@ def parts_of_strata(a, d, group, stratum, labels):
 
 def stratum_weights(denominators):
     """k_s / sum k, k_s = D_s1 D_s2 / (D_s1 + D_s2), of pairs (D_s1, D_s2)."""
-    k = [one * two / (one + two) for one, two in denominators]
-    return [one / math.fsum(k) for one in k]
+    k = [denominator * two / (denominator + two) for denominator, two in denominators]
+    return [value / math.fsum(k) for value in k]
 
 
 def single_strata(contributions):
@@ -186,23 +186,23 @@ def stratified(a, d, group, stratum):
     parts, n_left_out = parts_of_strata(a, d, group, stratum, two_labels(group))
     if not parts:
         return UNDEFINED
-    share = stratum_weights([(one.denominator, two.denominator) for one, two in parts])
+    share = stratum_weights([(value.denominator, two.denominator) for value, two in parts])
     difference = math.fsum(
-        c * (one.theta - two.theta) for c, (one, two) in zip(share, parts, strict=True)
+        c * (value.theta - two.theta) for c, (value, two) in zip(share, parts, strict=True)
     )
     size = math.fsum(
-        abs(c) * (abs(one.theta) + abs(two.theta))
-        for c, (one, two) in zip(share, parts, strict=True)
+        abs(c) * (abs(value.theta) + abs(two.theta))
+        for c, (value, two) in zip(share, parts, strict=True)
     )
     squares, cubes, single = [], [], []
-    for c, (one, two) in zip(share, parts, strict=True):
-        if one.n == 1 or two.n == 1:
+    for c, (value, two) in zip(share, parts, strict=True):
+        if value.n == 1 or two.n == 1:
             rest = within_gap(
-                one.theta - two.theta, difference, abs(one.theta) + abs(two.theta) + size
+                value.theta - two.theta, difference, abs(value.theta) + abs(two.theta) + size
             )
             single.append(c * rest)
             continue
-        for sign, part in ((1, one), (-1, two)):
+        for sign, part in ((1, value), (-1, two)):
             u = c * part.influence * math.sqrt(unbiased(part.n))
             squares.extend(u**2)
             cubes.extend(sign * u**3)
@@ -251,11 +251,13 @@ def stratified_general(strata):
     ]
     if not defined:
         return UNDEFINED
-    share = stratum_weights([(one.effective_number, two.effective_number) for one, two in defined])
-    gaps = [one.theta - two.theta for one, two in defined]
-    sizes = [abs(one.theta) + abs(two.theta) for one, two in defined]
+    share = stratum_weights(
+        [(value.effective_number, two.effective_number) for value, two in defined]
+    )
+    gaps = [value.theta - two.theta for value, two in defined]
+    sizes = [abs(value.theta) + abs(two.theta) for value, two in defined]
     difference = math.fsum(c * gap for c, gap in zip(share, gaps, strict=True))
-    size = math.fsum(c * one for c, one in zip(share, sizes, strict=True))
+    size = math.fsum(c * value for c, value in zip(share, sizes, strict=True))
     variances, single = [], []
     for c, gap, own_size, pair in zip(share, gaps, sizes, defined, strict=True):
         if any(part.n == 1 or math.isnan(part.variance) for part in pair):
@@ -330,8 +332,8 @@ def omnibus_stratified(a, d, group, stratum):
     group, stratum = np.asarray(group), np.asarray(stratum)
     labels = sorted(set(group.tolist()))
     vector, matrix = np.zeros(len(labels)), np.zeros((len(labels), len(labels)))
-    for one in sorted(set(stratum.tolist())):
-        rows = [(stratum == one) & (group == label) for label in labels]
+    for code in sorted(set(stratum.tolist())):
+        rows = [(stratum == code) & (group == label) for label in labels]
         added, covariance = contrasts([of_group(a[own], d[own]) for own in rows])
         vector, matrix = vector + added, matrix + covariance
     return quadratic_form(vector[:-1], matrix[:-1, :-1])
@@ -377,7 +379,7 @@ def max_pvalues(observed, null):
     sides = []
     for side in (1, -1):
         p = [
-            (1 + sum(is_beyond(one[which], observed[which], side) for one in null))
+            (1 + sum(is_beyond(replicate[which], observed[which], side) for replicate in null))
             / (1 + len(null))
             for which in (0, 1)
         ]

@@ -39,8 +39,8 @@ def identity_probability(a, d, group, stratum=None):
     first = group == two_labels(group)[0]
     stratum = np.zeros(len(a), dtype=int) if stratum is None else np.asarray(stratum)
     chance = 1.0
-    for one in set(stratum.tolist()):
-        own = stratum == one
+    for code in set(stratum.tolist()):
+        own = stratum == code
         chance *= math.comb(int(np.sum(own & still)), int(np.sum(own & still & first))) / math.comb(
             int(np.sum(own)), int(np.sum(own & first))
         )
@@ -83,8 +83,8 @@ def invert(pvalues_at, observed, chance, n_resamples, alpha):
     if step == 0:
         step = STEP * max(observed.size, 1.0)
     return (
-        outermost(lambda one: pvalues_at(one).greater, observed.difference, -step, alpha),
-        outermost(lambda one: pvalues_at(one).less, observed.difference, step, alpha),
+        outermost(lambda entry: pvalues_at(entry).greater, observed.difference, -step, alpha),
+        outermost(lambda entry: pvalues_at(entry).less, observed.difference, step, alpha),
     )
 
 
@@ -227,8 +227,8 @@ NOTHING = Coefficients(*(np.full(n, math.nan) for n in (2, 3, 4)), math.nan)
 def pairs_of_sums(a, d, drawn, first, stratum):
     """`Sums` of S and of all the others, stratum by stratum, where both have D != 0."""
     pairs = []
-    for one in sorted(set(stratum.tolist())):
-        own = stratum == one
+    for code in sorted(set(stratum.tolist())):
+        own = stratum == code
         pair = stored_sums(a, d, drawn & own, first), stored_sums(a, d, ~drawn & own, first)
         if all(sums.of_all[0, 1] != 0 for sums in pair):
             pairs.append(pair)
@@ -250,7 +250,7 @@ def stored_coefficients(a, d, drawn, first, stratum=None, *, clusters=False):
         return NOTHING
     share = stratum_weights([tuple(sums.of_all[0, 1] for sums in pair) for pair in pairs])
     found = [tuple(polynomials(sums) for sums in pair) for pair in pairs]
-    gaps = [one.theta - two.theta for one, two in found]
+    gaps = [value.theta - two.theta for value, two in found]
     difference = sum(c * gap for c, gap in zip(share, gaps, strict=True))
     variance, third, single = np.zeros(3), np.zeros(4), []
     for c, gap, pair, sums in zip(share, gaps, found, pairs, strict=True):
@@ -265,8 +265,8 @@ def stored_coefficients(a, d, drawn, first, stratum=None, *, clusters=False):
         variance += unbiased(len(single)) * sum(np.array([r**2, r * t, t**2]) for r, t in single)
         third += sum(np.array([r**3, r**2 * t, r * t**2, t**3]) for r, t in single)
     size = math.fsum(
-        c * (abs(one.theta[0]) + abs(two.theta[0]))
-        for c, (one, two) in zip(share, found, strict=True)
+        c * (abs(value.theta[0]) + abs(two.theta[0]))
+        for c, (value, two) in zip(share, found, strict=True)
     )
     return Coefficients(difference, variance, third, size)
 
@@ -288,7 +288,7 @@ def interval_by_inversion(a, d, group, shuffles, stratum=None, *, clusters=False
 
     return invert(
         lambda delta: max_pvalues(
-            compute(data, delta), [compute(one, delta) for one in replicates]
+            compute(data, delta), [compute(replicate, delta) for replicate in replicates]
         ),
         statistic_of(a, d, group, stratum, clusters=clusters),
         identity_probability(a, d, group, stratum),
@@ -358,18 +358,18 @@ def guard(a, d, group, *, clusters=False):
     a, d = units(a, d)
     group = np.asarray(group)
     labels = two_labels(group)
-    parts = [of_group(a[group == one], d[group == one]) for one in labels]
+    parts = [of_group(a[group == label], d[group == label]) for label in labels]
     values = [part.n * part.influence for part in parts]
     pooled = np.concatenate(values)
     of_pooled = skewness(pooled)
     common = divide(math.fsum(pooled**2), len(pooled) - 2)
-    chosen = tuple(max(skewness(one), of_pooled, key=abs) for one in values)
-    own = [divide(math.fsum(one**2), len(one) - 1) for one in values]
-    v = [max(one, common) / part.n for one, part in zip(own, parts, strict=True)]
+    chosen = tuple(max(skewness(value), of_pooled, key=abs) for value in values)
+    own = [divide(math.fsum(value**2), len(value) - 1) for value in values]
+    v = [max(value, common) / part.n for value, part in zip(own, parts, strict=True)]
     total = (v[0] + v[1]) ** 1.5
     thirds = [
-        skew * one**1.5 / math.sqrt(part.n)
-        for skew, one, part in zip(chosen, v, parts, strict=True)
+        skew * value**1.5 / math.sqrt(part.n)
+        for skew, value, part in zip(chosen, v, parts, strict=True)
     ]
     numbers = [
         effective_clusters(d[group == label]) if clusters else part.n
@@ -379,7 +379,7 @@ def guard(a, d, group, *, clusters=False):
         skewness=chosen,
         ratios=tuple(abs(skew) / math.sqrt(n) for skew, n in zip(chosen, numbers, strict=True)),
         direction=0.0 if total == 0 else (thirds[0] - thirds[1]) / total,
-        without_variance=tuple(not np.any(one) for one in values),
+        without_variance=tuple(not np.any(value) for value in values),
     )
 
 
@@ -444,7 +444,7 @@ def cr2(a, d, group, *, level=0.95):
     """v = v_1 + v_2, df = v^2/(v_1^2/df_1 + v_2^2/df_2); no interval if G* < 3 in a group."""
     a, d = units(a, d)
     group = np.asarray(group)
-    rows = [group == one for one in two_labels(group)]
+    rows = [group == label for label in two_labels(group)]
     (theta_1, v_1, df_1), (theta_2, v_2, df_2) = (cr2_of_group(a[own], d[own]) for own in rows)
     difference, variance = theta_1 - theta_2, v_1 + v_2
     df = divide(variance**2, v_1**2 / df_1 + v_2**2 / df_2)

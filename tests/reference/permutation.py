@@ -223,7 +223,7 @@ def calibration_error(bin_of_row, score_of_row, y):
         (np.sign(bin_sum[label]) * row_residual - ece) / n
         for label, row_residual in zip(bin_of_row.tolist(), residual, strict=False)
     ]
-    return ece, math.fsum(one**2 for one in psi)
+    return ece, math.fsum(entry**2 for entry in psi)
 
 
 # --- statistics -----------------------------------------------------------------------------
@@ -269,8 +269,8 @@ def statistic_of_tables(table_a, table_b, metric, studentize):
         values,
         variances,
         studentize,
-        successes=[one[0] for one in counts],
-        trials=[one[1] for one in counts],
+        successes=[count[0] for count in counts],
+        trials=[count[1] for count in counts],
     )
 
 
@@ -280,10 +280,10 @@ def wald(values, variances):
     Zero variances are taken as the limit v -> 0: if those groups agree, thetabar is their value
     and they contribute nothing; if they disagree, W is inf. So W = S^2 for two groups.
     """
-    values = [float(one) for one in values]
-    if any(math.isnan(one) for one in values):
+    values = [float(entry) for entry in values]
+    if any(math.isnan(entry) for entry in values):
         return math.nan
-    scale = max(abs(one) for one in values)
+    scale = max(abs(entry) for entry in values)
     if max(values) - min(values) <= ROUNDING * scale:
         return 0.0
     certain = [theta for theta, v in zip(values, variances, strict=False) if v == 0]
@@ -321,7 +321,7 @@ def wald_of_tables(tables, metric, studentize):
         if metric not in PROPORTIONS:
             raise ValueError("studentize='pooled' is defined for proportions only")
         counts = [proportion_counts(metric, *table) for table in tables]
-        return wald_pooled([one[0] for one in counts], [one[1] for one in counts])
+        return wald_pooled([count[0] for count in counts], [count[1] for count in counts])
     raise ValueError(f"studentize={studentize!r}: use 'unpooled' or 'pooled'")
 
 
@@ -345,7 +345,7 @@ def table_of_rows(y_true, y_pred):
 
 def tables_of_groups(y_true, y_pred, group, labels):
     """One table per group, in the order of `labels`."""
-    return [table_of_rows(y_true[group == one], y_pred[group == one]) for one in labels]
+    return [table_of_rows(y_true[group == label], y_pred[group == label]) for label in labels]
 
 
 def shuffle_within(group, strata, rng):
@@ -379,7 +379,7 @@ def monte_carlo_pvalue(observed, null, alternative):
     """p = (1 + #{at least as extreme}) / (1 + B); NaN when the observed value is undefined."""
     if math.isnan(observed):
         return math.nan
-    n_extreme = sum(is_extreme(one, observed, alternative) for one in null)
+    n_extreme = sum(is_extreme(replicate, observed, alternative) for replicate in null)
     return (1 + n_extreme) / (1 + len(null))
 
 
@@ -396,7 +396,7 @@ def permutation_test(y_true, y_pred, group, compute, strata, alternative, n_resa
     return {
         "statistic": observed,
         "pvalue": monte_carlo_pvalue(observed, null, alternative),
-        "n_undefined": sum(math.isnan(one) for one in null),
+        "n_undefined": sum(math.isnan(replicate) for replicate in null),
         "null": np.array(null),
     }
 
@@ -524,7 +524,7 @@ def exact_pvalue(observed, law, alternative="two-sided"):
     if math.isnan(observed):
         return math.nan
     return sum(
-        (probability for one, probability in law if is_extreme(one, observed, alternative)),
+        (probability for term, probability in law if is_extreme(term, observed, alternative)),
         Fraction(0),
     )
 
@@ -537,7 +537,7 @@ def holm(p):
     m = len(p)
     adjusted = [math.nan] * m
     running = 0.0
-    for rank, index in enumerate(sorted(range(m), key=lambda one: p[one])):
+    for rank, index in enumerate(sorted(range(m), key=lambda number: p[number])):
         running = max(running, min(1.0, (m - rank) * p[index]))
         adjusted[index] = running
     return adjusted
@@ -548,7 +548,7 @@ def benjamini_hochberg(p):
     m = len(p)
     adjusted = [math.nan] * m
     running = 1.0
-    order = sorted(range(m), key=lambda one: p[one])
+    order = sorted(range(m), key=lambda number: p[number])
     for rank in range(m, 0, -1):
         index = order[rank - 1]
         running = min(running, m * p[index] / rank)
@@ -565,8 +565,8 @@ def step_down_max_t(observed, null):
     """
     null = np.asarray(null, dtype=float)
     adjusted = [math.nan] * len(observed)
-    defined = [one for one in range(len(observed)) if not math.isnan(observed[one])]
-    order = sorted(defined, key=lambda one: -abs(observed[one]))
+    defined = [number for number in range(len(observed)) if not math.isnan(observed[number])]
+    order = sorted(defined, key=lambda number: -abs(observed[number]))
     running = 0.0
     for rank, index in enumerate(order):
         count = 0

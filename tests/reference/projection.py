@@ -74,9 +74,9 @@ def criteria(notion, group, label, groups, reference, decision=None, weight=None
     pairs = []
     for value in NOTIONS[notion]:
         stratum = np.ones(len(group), bool) if value is None else np.asarray(label) == value
-        for one in groups:
-            if one != reference:
-                pairs.append((stratum & (group == one), stratum & (group == reference)))
+        for name in groups:
+            if name != reference:
+                pairs.append((stratum & (group == name), stratum & (group == reference)))
     return criteria_of_pairs(pairs, decision, weight)
 
 
@@ -206,7 +206,7 @@ def algorithm_1(distance, decision, phi, weight=None, epsilon=None, one_sided=Fa
     n_rows = len(phi)
     w = normalised(weight, n_rows).tolist()
     distance, phi = np.asarray(distance, dtype=float).tolist(), phi.tolist()
-    decision = [int(one) for one in decision]
+    decision = [int(value) for value in decision]
     total = math.fsum(w[i] * decision[i] * phi[i] for i in range(n_rows))
     if epsilon is None:
         s = -total
@@ -332,7 +332,7 @@ def smallest_count(decision, phi):
     c = np.asarray(decision, dtype=bool)
     return np.array(
         [
-            min(np.sum(side & one) for side in (column > 0, column < 0) for one in (c, ~c))
+            min(np.sum(side & value) for side in (column > 0, column < 0) for value in (c, ~c))
             for column in phi.T
         ]
     )

@@ -225,7 +225,9 @@ def mover_pvalue(theta_1, limits_1, theta_2, limits_2, margin):
     """
     z = np.linspace(0, 12, 24_001)
     side = 0 if margin <= theta_1 - theta_2 else 1
-    ends = np.array([mover(theta_1, limits_1(one), theta_2, limits_2(one))[side] for one in z])
+    ends = np.array(
+        [mover(theta_1, limits_1(value), theta_2, limits_2(value))[side] for value in z]
+    )
     reached = ends <= margin if side == 0 else ends >= margin
     found = z[int(np.argmax(reached))] if reached.any() else math.inf
     return stats.norm.sf(found) if side == 0 else stats.norm.cdf(found)

@@ -44,9 +44,9 @@ def variance_of_influence(influence, weight=None, cluster=None):
     influence = np.asarray(influence, dtype=float)
     weighted = ones_unless(weight, len(influence)) * influence
     if cluster is None:
-        return math.fsum(one**2 for one in weighted)
+        return math.fsum(value**2 for value in weighted)
     cluster = np.asarray(cluster)
-    return math.fsum(math.fsum(weighted[cluster == one]) ** 2 for one in set(cluster.tolist()))
+    return math.fsum(math.fsum(weighted[cluster == code]) ** 2 for code in set(cluster.tolist()))
 
 
 # --- ranks ----------------------------------------------------------------------------------
@@ -55,7 +55,9 @@ def variance_of_influence(influence, weight=None, cluster=None):
 def midranks(values):
     """rank_i = #{j: x_j < x_i} + (#{j: x_j = x_i} + 1) / 2."""
     values = np.asarray(values, dtype=float)
-    return np.array([np.sum(values < one) + (np.sum(values == one) + 1) / 2 for one in values])
+    return np.array(
+        [np.sum(values < value) + (np.sum(values == value) + 1) / 2 for value in values]
+    )
 
 
 def auc_kernel(positive_score, negative_score):
@@ -93,7 +95,7 @@ def sample_variance(values):
     if n < 2:
         return math.nan
     mean = math.fsum(values) / n
-    return math.fsum(one**2 for one in without_rounding(values, mean)) / (n - 1)
+    return math.fsum(value**2 for value in without_rounding(values, mean)) / (n - 1)
 
 
 def delong_variance(y_true, score):
@@ -314,7 +316,7 @@ def permutation_result(observed, null, alternative):
     return {
         "statistic": observed,
         "pvalue": monte_carlo_pvalue(observed, null, alternative),
-        "n_undefined": sum(math.isnan(one) for one in null),
+        "n_undefined": sum(math.isnan(replicate) for replicate in null),
         "null": np.array(null),
     }
 
@@ -391,9 +393,9 @@ def row_statistic(columns, group, labels, estimate, studentize=True):
 
     An undefined theta makes S undefined, an undefined v too if S needs it.
     """
-    estimates = [estimate(*rows_of(columns, group == one)) for one in labels]
+    estimates = [estimate(*rows_of(columns, group == label)) for label in labels]
     values, variances = zip(*estimates, strict=True)
-    if studentize and any(math.isnan(one) for one in variances):
+    if studentize and any(math.isnan(variance) for variance in variances):
         return math.nan
     return statistic(values, variances, "unpooled" if studentize else "none")
 
@@ -494,7 +496,7 @@ def callable_pvalue(
     labels = two_labels(group)
 
     def compute(column):
-        rows_a, rows_b = (rows_of(columns, column == one) for one in labels)
+        rows_a, rows_b = (rows_of(columns, column == label) for label in labels)
         if studentize != "bootstrap":
             return difference(function, rows_a, rows_b)
         values = function(*rows_a), function(*rows_b)
@@ -504,8 +506,10 @@ def callable_pvalue(
     observed = compute(group)
     null = [compute(shuffle(group, strata, clusters, rng)) for _ in range(n_resamples)]
     if studentize == "shared":
-        deviation = math.sqrt(sample_variance([one for one in null if not math.isnan(one)]))
-        observed, null = observed / deviation, [one / deviation for one in null]
+        deviation = math.sqrt(
+            sample_variance([replicate for replicate in null if not math.isnan(replicate)])
+        )
+        observed, null = observed / deviation, [replicate / deviation for replicate in null]
     return permutation_result(observed, null, alternative)
 
 
@@ -524,7 +528,7 @@ def quantile(values, level):
 
 def two_quantiles(values, level):
     """(q_{alpha/2}, q_{1-alpha/2}) of the defined values, alpha = 1 - level."""
-    defined = [float(one) for one in values if not math.isnan(one)]
+    defined = [float(value) for value in values if not math.isnan(value)]
     return quantile(defined, (1 - level) / 2), quantile(defined, (1 + level) / 2)
 
 
@@ -544,8 +548,8 @@ def studentized_interval(observed, variance, replicates, variances, level=0.95):
     v* = 0 gives t* = 0 if T* = T and +-inf otherwise; undefined t* are left out.
     """
     studentized = [
-        math.nan if math.isnan(v) else statistic((one, observed), (v, 0.0), "unpooled")
-        for one, v in zip(replicates, variances, strict=True)
+        math.nan if math.isnan(v) else statistic((replicate, observed), (v, 0.0), "unpooled")
+        for replicate, v in zip(replicates, variances, strict=True)
     ]
     lower, upper = two_quantiles(studentized, level)
     return observed - upper * math.sqrt(variance), observed - lower * math.sqrt(variance)

@@ -35,15 +35,15 @@ class Standardised:
 def _standardised(weight, group, stratum, first, second, size_of, value_of):
     """`size_of(rows)` is D, `value_of(rows)` theta of a mask of rows, NaN where there is none."""
     found, inside = [], 0.0
-    for one in sorted(set(stratum.tolist())):
-        parts = [(stratum == one) & (group == name) for name in (first, second)]
+    for code in sorted(set(stratum.tolist())):
+        parts = [(stratum == code) & (group == name) for name in (first, second)]
         sizes = [size_of(part) for part in parts]
         thetas = [
             value_of(part) if size > 0 else np.nan for part, size in zip(parts, sizes, strict=True)
         ]
         if np.isnan(thetas).any():
             continue
-        found.append((one, *sizes, *thetas))
+        found.append((code, *sizes, *thetas))
         inside += sum(weight[part].sum() for part in parts)
     k = [d_1 * d_2 / (d_1 + d_2) for _, d_1, d_2, _, _ in found]
     compared = (group == first) | (group == second)
@@ -130,10 +130,10 @@ def ratio_of_units(above, below, group, stratum, first, second):
     the same and rates have one ratio it estimates what Greenland and Robins do.
     """
     rows = []
-    for one in sorted(set(stratum.tolist())):
+    for code in sorted(set(stratum.tolist())):
         entry = []
         for name in (first, second):
-            part = (stratum == one) & (group == name)
+            part = (stratum == code) & (group == name)
             a, d, n = above[part], below[part], part.sum()
             theta = a.sum() / d.sum()
             v = n / (n - 1) * ((a - theta * d) ** 2).sum() / d.sum() ** 2

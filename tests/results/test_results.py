@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.data.equality import equal
+from fairaudit_rs.data.equality import are_equal
 from fairaudit_rs.extremes.gev import block_maxima, fit_gev
 from fairaudit_rs.extremes.problem import TailProblem
-from fairaudit_rs.results.result import Result, Stored
+from fairaudit_rs.results.result import Result, Serializable
 
 N = 400
 
@@ -265,7 +265,7 @@ def classes():
 def test_every_public_class_is_a_result_of_these_or_named_as_none():
     assert classes() == MADE.keys() | NO_RESULTS
     for name in MADE:
-        assert issubclass(getattr(fa, name), Stored)
+        assert issubclass(getattr(fa, name), Serializable)
         assert all(type(made(name, case)).__name__ == name for case in MADE[name])
 
 
@@ -274,12 +274,12 @@ def test_every_result_of_the_package_is_public():
     for module in pkgutil.walk_packages(fa.__path__, "fairaudit_rs."):
         if not module.name.startswith(("fairaudit_rs.cli", "fairaudit_rs._native")):
             importlib.import_module(module.name)
-    found, new = set(), {Stored}
+    found, new = set(), {Serializable}
     while new:
         found |= new
         new = {kind for parent in new for kind in parent.__subclasses__()} - found
     found = {kind for kind in found if kind.__module__.startswith("fairaudit_rs.")}
-    bases = {"Stored", "Result", "Finding", "StratifiedFinding"}
+    bases = {"Serializable", "Result", "Finding", "StratifiedFinding"}
     assert {kind.__name__ for kind in found} - bases == MADE.keys()
 
 
@@ -313,7 +313,7 @@ def exactly(again, result):
     for entry in dataclasses.fields(result):
         if entry.name not in result._bulky:
             mine, theirs = getattr(again, entry.name), getattr(result, entry.name)
-            assert equal(mine, theirs), entry.name
+            assert are_equal(mine, theirs), entry.name
             assert repr(mine) == repr(theirs), entry.name
 
 
@@ -371,7 +371,7 @@ def test_sentences_have_no_names_of_methods(result):
 
 def test_names_of_methods_are_in_the_details():
     results = [(kind, made(kind, case)) for kind, case in CASES]
-    named = {kind for kind, one in results if isinstance(one, Result) and one.details}
+    named = {kind for kind, value in results if isinstance(value, Result) and value.details}
     assert named >= {
         "PermutationResult", "EquivalenceResult", "IntervalResult", "ModelComparison",
         "ProjectionResult", "IndividualResult", "ExtremeResult",
@@ -451,7 +451,7 @@ def test_problems_equal_their_copies_and_go_on():
     audit = made("InfluenceResult", "").problem
     again = pickle.loads(pickle.dumps(audit))
     assert again == audit
-    assert equal(again.coding.native.ends, audit.coding.native.ends)
+    assert are_equal(again.coding.native.ends, audit.coding.native.ends)
     tail = TailProblem(values=np.random.default_rng(7).normal(size=500))
     other = pickle.loads(pickle.dumps(tail))
     assert other == tail != TailProblem(values=tail.values + 1.0)

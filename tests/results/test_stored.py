@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairaudit_rs.errors import DataError
-from fairaudit_rs.results.stored import decode, encode
+from fairaudit_rs.results.stored import decode_value, encode_value
 
 LABELS = [
     0, 1, -3, True, False, None, 0.5, -0.0, 1e300, math.inf, -math.inf, "", "a", "a & b", "0",
@@ -36,7 +36,7 @@ class Named(NamedTuple):
 
 
 def there_and_back(value, hint):
-    return decode(json.loads(json.dumps(encode(value, hint), allow_nan=False)), hint)
+    return decode_value(json.loads(json.dumps(encode_value(value, hint), allow_nan=False)), hint)
 
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: repr(label)[:20])
@@ -56,7 +56,7 @@ def test_labels_that_look_alike_stay_apart():
 
 
 def test_names_stay_readable():
-    plain = encode({"a": 1, "b & c": 2, 0: 3, True: 4}, dict[Any, int])
+    plain = encode_value({"a": 1, "b & c": 2, 0: 3, True: 4}, dict[Any, int])
     assert plain == {"a": 1, "b & c": 2, "0": 3, "true": 4}
 
 
@@ -70,8 +70,8 @@ def test_numbers(value):
 
 
 def test_nan_is_null_where_a_number_must_be():
-    assert encode(math.nan, float) is None
-    assert encode((math.nan, math.inf), tuple[float, float]) == [None, "Infinity"]
+    assert encode_value(math.nan, float) is None
+    assert encode_value((math.nan, math.inf), tuple[float, float]) == [None, "Infinity"]
 
 
 def test_dataclasses_within_dataclasses():
@@ -108,7 +108,7 @@ def test_lists_are_no_tuples():
 
 
 def test_what_is_no_plain_value_goes_by_its_text():
-    assert encode(1 + 2j) == "(1+2j)"
+    assert encode_value(1 + 2j) == "(1+2j)"
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_what_is_no_plain_value_goes_by_its_text():
 )
 def test_refusals(content, hint, message):
     with pytest.raises(DataError, match=message):
-        decode(content, hint)
+        decode_value(content, hint)

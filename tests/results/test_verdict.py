@@ -8,7 +8,7 @@ import polars as pl
 import fairaudit_rs as fa
 from fairaudit_rs.cli import main
 from fairaudit_rs.results import verdict
-from fairaudit_rs.results.verdict import rejects
+from fairaudit_rs.results.verdict import rejects_at
 
 from ..reference import tolerance as reference
 
@@ -16,14 +16,14 @@ from ..reference import tolerance as reference
 class TestKnownValues:
     def test_a_p_value_at_the_level_rejects(self):
         assert 0.1 > 1 - 0.9
-        assert rejects(0.1, 1 - 0.9)
-        assert not rejects(0.1 * (1 + 1e-6), 1 - 0.9)
+        assert rejects_at(0.1, 1 - 0.9)
+        assert not rejects_at(0.1 * (1 + 1e-6), 1 - 0.9)
 
     def test_what_is_not_measurable_does_not_reject(self):
-        assert rejects(math.nan, 0.05) is False
+        assert rejects_at(math.nan, 0.05) is False
 
     def test_numpy_numbers_are_plain_afterwards(self):
-        assert rejects(np.float64(0.01), 0.05) is True
+        assert rejects_at(np.float64(0.01), 0.05) is True
 
 
 def test_table_and_sentence_agree_at_the_level(tmp_path, capsys):
@@ -63,7 +63,7 @@ def test_replicates_that_just_reach_the_level_are_enough():
 
 def question(fails, passes, coverage=1.0, min_coverage=0.95, **options):
     return verdict.of_question(
-        verdict.Pairs(fails, passes),
+        verdict.PairPValues(fails, passes),
         alpha=0.05,
         coverage=coverage,
         min_coverage=min_coverage,
@@ -96,10 +96,10 @@ class TestRules:
         order = ["pass", "not_measurable", "inconclusive", "fail"]
         for i, better in enumerate(order):
             for worse in order[i:]:
-                assert verdict.worst([better, worse]) == worse
-                assert verdict.worst(iter([worse, better])) == worse
-        assert verdict.worst(["not_asked", "pass"]) == "pass"
-        assert verdict.worst([]) == "not_asked"
+                assert verdict.worst_verdict([better, worse]) == worse
+                assert verdict.worst_verdict(iter([worse, better])) == worse
+        assert verdict.worst_verdict(["not_asked", "pass"]) == "pass"
+        assert verdict.worst_verdict([]) == "not_asked"
 
     def test_exit_codes(self):
         words = ("pass", "fail", "inconclusive", "not_measurable", "not_asked")
@@ -109,8 +109,8 @@ class TestRules:
         assert verdict.exit_code("no_fail", strict=True, for_all=False) == 3
         assert verdict.exit_code("pass", for_all=False) == 0
         assert verdict.exit_code("pass", strict=True, for_all=False) == 3
-        assert not verdict.covers(0.9989, 0.999)
-        assert verdict.covers(0.999, 0.999)
+        assert not verdict.covers_enough(0.9989, 0.999)
+        assert verdict.covers_enough(0.999, 0.999)
 
     def test_many_questions_as_the_reference_says(self):
         rng = np.random.default_rng(1)
@@ -130,6 +130,6 @@ class TestRules:
                 question([next(adjusted) for _ in fails], passes, coverage)
                 for fails, passes, coverage in questions
             ]
-            assert (found, verdict.worst(found)) == reference.verdicts(questions)
-            seen.add(verdict.worst(found))
+            assert (found, verdict.worst_verdict(found)) == reference.verdicts(questions)
+            seen.add(verdict.worst_verdict(found))
         assert seen == {"pass", "fail", "inconclusive", "not_measurable"}

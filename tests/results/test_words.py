@@ -8,7 +8,13 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs.data.groups import group_name
 from fairaudit_rs.permutation import result as permutation_result
-from fairaudit_rs.results.words import aside, folded, listed, p_text, row_count
+from fairaudit_rs.results.words import (
+    fold_notes,
+    join_names,
+    note_on_disagreement,
+    p_text,
+    row_count,
+)
 
 NAN = float("nan")
 
@@ -35,10 +41,10 @@ class TestNumbers:
         assert row_count(None) == ""
 
     def test_lists(self):
-        assert listed(["a"]) == "a"
-        assert listed(["a", "b"]) == "a and b"
-        assert listed(["a", "b", "c"]) == "a, b and c"
-        assert listed(list("abcdefg")) == "a, b, c and 4 more"
+        assert join_names(["a"]) == "a"
+        assert join_names(["a", "b"]) == "a and b"
+        assert join_names(["a", "b", "c"]) == "a, b and c"
+        assert join_names(list("abcdefg")) == "a, b, c and 4 more"
 
     @pytest.mark.parametrize(
         ("interval", "rejected", "text"),
@@ -55,7 +61,7 @@ class TestNumbers:
         ],
     )
     def test_asides(self, interval, rejected, text):
-        assert aside(interval, rejected) == text
+        assert note_on_disagreement(interval, rejected) == text
 
 
 class TestFolding:
@@ -64,7 +70,7 @@ class TestFolding:
             f"{name} has only {n} rows of a label"
             for name, n in zip("abcde", range(5), strict=True)
         ]
-        assert folded(["first", *notes, "last"], list("abcde")) == [
+        assert fold_notes(["first", *notes, "last"], list("abcde")) == [
             "first",
             "a has only 0 rows of a label; the same of b, c, d and 1 more (5 notes of this kind)",
             "last",
@@ -72,26 +78,28 @@ class TestFolding:
 
     def test_two_are_two(self):
         notes = ["a has 1 row", "b has 2 rows"]
-        assert folded(notes, ["a", "b"]) == notes
+        assert fold_notes(notes, ["a", "b"]) == notes
 
     def test_pairs(self):
         notes = [f"interval of {a} and {b}: few rows" for a, b in ("xy", "xz", "yz")]
-        assert folded(notes, list("xyz")) == [
+        assert fold_notes(notes, list("xyz")) == [
             "interval of x and y: few rows; the same of x and z and y and z (3 notes of this kind)"
         ]
 
     def test_other_words_are_other_kinds(self):
         notes = ["a has 1 row", "b has 1 row", "c lacks 1 row"]
-        assert folded(notes, list("abc")) == notes
+        assert fold_notes(notes, list("abc")) == notes
 
     def test_numbers_alone_do_not_fold(self):
         notes = ["1 replicate", "2 replicate", "3 replicate"]
-        assert folded(notes, []) == notes
+        assert fold_notes(notes, []) == notes
 
     def test_names_with_signs(self):
         names = ["sex=0 & old=True", "sex=1 & old=True", "(*"]
         notes = [f"no value in {name}" for name in names]
-        assert folded(notes, names)[0].startswith("no value in sex=0 & old=True; the same of sex=1")
+        assert fold_notes(notes, names)[0].startswith(
+            "no value in sex=0 & old=True; the same of sex=1"
+        )
 
     def test_a_test_of_six_groups(self):
         rng = np.random.default_rng(0)
@@ -290,7 +298,9 @@ class TestAgreement:
         assert n_differ > 10
         assert wrong == []
         # Without the words that say it, all of them are found.
-        monkeypatch.setattr(permutation_result, "aside", lambda interval, rejected: "")
+        monkeypatch.setattr(
+            permutation_result, "note_on_disagreement", lambda interval, rejected: ""
+        )
         assert len(self.contradictions(results)[1]) == n_differ
 
     def test_the_projection(self):
@@ -403,7 +413,10 @@ class TestContradictions:
         assert len(everything.simultaneous) == 3
         result = fa.intervals(**data, reference="b")
         assert result.largest_gap.estimate == pytest.approx(0.4)
-        assert [(one.first, one.second) for one in result.simultaneous] == [("a", "b"), ("c", "b")]
+        assert [(simultaneou.first, simultaneou.second) for simultaneou in result.simultaneous] == [
+            ("a", "b"),
+            ("c", "b"),
+        ]
         assert "the largest, of a (100 rows) and b (100 rows), is 0.400" in result.summary()
         # Two pairs share the level, not three.
         alone = fa.intervals(**{**data, "confidence_level": 0.975}, groups=["a", "b"])

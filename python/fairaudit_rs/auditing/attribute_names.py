@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from ..data.bands import band_names
 from ..errors import ArgumentError
-from ..results.words import listed
-from .criterion import nearest
+from ..results.words import join_names
+from .criterion import suggest_nearest
 from .policy import Policy
-from .questions import Attribute
+from .questions import AuditedAttribute
 from .values import DEFAULT_BANDS
 
 
@@ -24,21 +24,23 @@ def check_attribute_names(policy: Policy, attributes: Sequence[str]) -> None:
             raise _unknown_attribute(key, name, attributes)
 
 
-def check_bands(policy: Policy, attributes: Sequence[Attribute]) -> None:
+def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
     """Refuse bands that cut nothing: of text, or with all numbers on one side of the cuts.
 
     The default ones are for ages; they leave an attribute of that name alone that holds no ages.
     """
     folded = {name.casefold(): (name, cuts) for name, cuts in policy.bands.items()}
-    for one in attributes:
-        name, cuts = folded.get(one.name.casefold(), (one.name, ()))
-        if one.name in policy.bands:
-            name, cuts = one.name, policy.bands[one.name]
-        others = [group for group in one.groups if cuts and group not in band_names(cuts)]
+    for attribute in attributes:
+        name, cuts = folded.get(attribute.name.casefold(), (attribute.name, ()))
+        if attribute.name in policy.bands:
+            name, cuts = attribute.name, policy.bands[attribute.name]
+        others = [group for group in attribute.groups if cuts and group not in band_names(cuts)]
         if others and DEFAULT_BANDS.get(name.casefold()) != cuts:
             raise ArgumentError(
-                f"bands of {name!r} is {list(cuts)}, which cuts nothing of {one.name!r}, whose "
-                f"values are {listed([repr(group) for group in others])}; accepted: cuts between "
+                f"bands of {name!r} is {list(cuts)}, which cuts nothing of "
+                f"{attribute.name!r}, whose "
+                f"values are {join_names([repr(group) for group in others])}; "
+                f"accepted: cuts between "
                 "the smallest and the greatest of numbers, or no bands",
                 argument="bands",
             )
@@ -60,7 +62,8 @@ def _named(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str
 def _unknown_attribute(key: str, name: str, attributes: Sequence[str]) -> ArgumentError:
     """Return the error of a name that is not an attribute, with the nearest one."""
     return ArgumentError(
-        f"{key} has {name!r}, which is not an attribute of the data; {nearest(name, attributes)}"
+        f"{key} has {name!r}, which is not an attribute of the data; "
+        f"{suggest_nearest(name, attributes)}"
         f"accepted: {', '.join(map(repr, attributes))}, or another column that you add to "
         "sensitive_features",
         mentions=("sensitive_features",),

@@ -16,23 +16,11 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from ..extremes.forms import Form, form_of
+from ..extremes.forms import FeatureForm, form_of
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
 from .attribute_names import check_attribute_names, check_bands
-from .binding import Bounds
-from .findings import QuestionFinding
-from .intersections import intersections_of, limited, notes_of_small
-from .lenses import able, run, wanted, with_evidence
-from .policy import Policy
-from .questions import Asked, Attribute, Computing, Family, asked_of, overall
-from .request import AuditRequest
-from .result import Audit
-from .rules.categories import bias_audit
-from .rules.report import rule_report
-from .rules.told import own_minimum
-from .setting import Given, Setting
-from .strata import notes_of_homogeneity, notes_of_samples
-from .surroundings import (
+from .context import AuditContext, ModelInputs
+from .context_notes import (
     base_rates,
     by_weight,
     notes_of_alike,
@@ -42,6 +30,25 @@ from .surroundings import (
     notes_of_refusals,
     warnings_of_lenses,
 )
+from .findings import QuestionFinding
+from .intersections import intersections_of, limit_intersections, notes_of_small
+from .lens_tolerances import LensTolerances
+from .lenses import available_lenses, run_lenses, wanted_lenses, with_evidence
+from .policy import Policy
+from .questions import (
+    AuditedAttribute,
+    ComputeOptions,
+    Family,
+    PosedCriterion,
+    asked_of,
+    overall_verdict,
+)
+from .request import AuditRequest
+from .result import Audit
+from .rules.categories import bias_audit
+from .rules.lines import own_minimum
+from .rules.report import rule_report
+from .strata import notes_of_homogeneity, notes_of_samples
 from .values import lens_names
 
 
@@ -195,14 +202,14 @@ def audit(
     table = table.banded(chosen.bands).shared()
     if counts is not None and (X is not None or model is not None):
         raise ArgumentTypeError("model and X do not go with counts, which hold no rows of persons")
-    given = Given(
+    given = ModelInputs(
         model=model,
         form=None if X is None else _form(X, data, table),
         has_counterfactuals=counterfactual_score is not None,
     )
     positive = _positive(chosen, table, pos_label)
     table = table.with_positive(positive)
-    request = AuditRequest.of(
+    request = AuditRequest.from_arguments(
         data=data,
         given={
             "y_true": y_true,
@@ -218,7 +225,7 @@ def audit(
         positive=positive,
     )
     table = table if counts is None else table.counted(positive).shared()
-    computing = Computing(
+    computing = ComputeOptions(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
         n_threads=checked.n_threads,
@@ -232,20 +239,22 @@ def audit(
 def _audited(
     table: AuditTable,
     policy: Policy,
-    computing: Computing,
+    computing: ComputeOptions,
     threshold: float,
     evidence: Evidence,
-    given: Given,
+    given: ModelInputs,
     request: AuditRequest,
 ) -> Audit:
     attributes = _attributes(table, policy)
-    check_bands(policy, [one for one in attributes if not one.is_intersection])
-    asked = limited(asked_of(policy, attributes, computing), table, policy, attributes)
-    single = [one for one in attributes if not one.is_intersection]
-    bounds = Bounds.of(policy, single, asked, able(policy, given, table))
-    family = Family.of(asked, policy, computing, bounds.n_binding)
+    check_bands(policy, [attribute for attribute in attributes if not attribute.is_intersection])
+    asked = limit_intersections(asked_of(policy, attributes, computing), table, policy, attributes)
+    single = [attribute for attribute in attributes if not attribute.is_intersection]
+    bounds = LensTolerances.from_questions(
+        policy, single, asked, available_lenses(policy, given, table)
+    )
+    family = Family.from_questions(asked, policy, computing, bounds.n_binding)
     findings = family.findings(asked)
-    setting = Setting(
+    setting = AuditContext(
         policy=policy,
         attributes=single,
         computing=computing,
@@ -253,14 +262,14 @@ def _audited(
         questions=findings,
         bounds=replace(bounds, n_tests=family.n_tests),
     )
-    others, results = run(setting, threshold)
-    if "permutation" in wanted(policy):
+    others, results = run_lenses(setting, threshold)
+    if "permutation" in wanted_lenses(policy):
         findings, tests = with_evidence(asked, findings, evidence, computing)
         results = tests | results
     of_rows = base_rates(attributes, computing.pos_label)
     rates = by_weight(of_rows, attributes, computing.pos_label)
     made = Audit(
-        verdict=overall([*findings, *others]),
+        verdict=overall_verdict([*findings, *others]),
         policy=policy,
         questions=findings,
         others=tuple(others),
@@ -283,7 +292,7 @@ def _audited(
     return replace(made, warnings=tuple(dict.fromkeys(notes)))
 
 
-def _form(X: Any, data: Any, table: AuditTable) -> Form:
+def _form(X: Any, data: Any, table: AuditTable) -> FeatureForm:
     """Return the features of the rows of a table."""
     if isinstance(X, str) or (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
         names = [X] if isinstance(X, str) else list(X)
@@ -377,24 +386,26 @@ def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
         )
 
 
-def _attributes(table: AuditTable, policy: Policy) -> list[Attribute]:
+def _attributes(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     """Return the attributes, and intersections of them."""
-    single = [Attribute.of(table, (name,), policy) for name in table.feature_names]
+    single = [AuditedAttribute.from_table(table, (name,), policy) for name in table.feature_names]
     return [*single, *intersections_of(table, policy)]
 
 
-def _notes_of_rows(asked: list[Asked]) -> Iterator[str]:
+def _notes_of_rows(asked: list[PosedCriterion]) -> Iterator[str]:
     """Say how the rows of binding questions were read, and what their tests know."""
-    for one in asked:
-        posed = one.question.posed
-        if not one.binding or posed is None:
+    for criterion in asked:
+        posed = criterion.question.posed
+        if not criterion.binding or posed is None:
             continue
         yield from posed.notes
-        if any(map(posed.problem.is_melded, one.question.pairs)):
+        if any(map(posed.problem.is_melded, criterion.question.pairs)):
             yield str(posed.problem.melding_note)
 
 
-def _excluded(attributes: Sequence[Attribute], asked: Sequence[Asked]) -> tuple[str, ...]:
+def _excluded(
+    attributes: Sequence[AuditedAttribute], asked: Sequence[PosedCriterion]
+) -> tuple[str, ...]:
     """Return which rows take no part: people without a known group, weight or own cluster."""
     found = []
     weights = (
@@ -403,25 +414,28 @@ def _excluded(attributes: Sequence[Attribute], asked: Sequence[Asked]) -> tuple[
     n_light = 0 if weights is None else int(np.count_nonzero(weights == 0))
     if n_light:
         found.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
-    for one in attributes:
-        posed = (each.question.posed for each in asked if each.attribute is one)
+    for attribute in attributes:
+        posed = (each.question.posed for each in asked if each.attribute is attribute)
         n_dropped = max((each.n_dropped for each in posed if each is not None), default=0)
-        if n_dropped and not one.is_intersection:
-            found.append(f"{n_dropped:,} rows of clusters in several groups of {one.name}")
-    for one in attributes:
-        who = f"{one.n_unknown:,} {'person' if one.n_unknown == 1 else 'people'}"
-        if one.share_unknown is not None:
-            who = f"{one.n_unknown:,} rows ({100 * one.share_unknown:.1f} % of people by weight)"
-        if one.n_unknown and not one.is_intersection:
-            found.append(f"{who} without a known {one.name}")
+        if n_dropped and not attribute.is_intersection:
+            found.append(f"{n_dropped:,} rows of clusters in several groups of {attribute.name}")
+    for attribute in attributes:
+        who = f"{attribute.n_unknown:,} {'person' if attribute.n_unknown == 1 else 'people'}"
+        if attribute.share_unknown is not None:
+            who = (
+                f"{attribute.n_unknown:,} rows ({100 * attribute.share_unknown:.1f} % of "
+                f"people by weight)"
+            )
+        if attribute.n_unknown and not attribute.is_intersection:
+            found.append(f"{who} without a known {attribute.name}")
     return tuple(found)
 
 
 def _notes(
-    made: Audit, attributes: list[Attribute], findings: tuple[QuestionFinding, ...]
+    made: Audit, attributes: list[AuditedAttribute], findings: tuple[QuestionFinding, ...]
 ) -> list[str]:
     """Say what a reader must know besides the verdict."""
-    notes = [note for one in attributes for note in one.notes]
+    notes = [note for attribute in attributes for note in attribute.notes]
 
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)

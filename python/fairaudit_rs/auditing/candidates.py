@@ -57,7 +57,7 @@ _BAD = {"bad", "fail", "failed", "charged off", "default", "defaulted", "negativ
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class FileColumn:
     """A column of a file."""
 
     name: str
@@ -108,7 +108,7 @@ class Column:
 class Candidate:
     """A column that may hold decisions or labels."""
 
-    column: Column
+    column: FileColumn
     is_decision: bool
     #: How much speaks for it; below `LEAST_SCORE` it is taken only if somebody says so.
     score: int
@@ -123,7 +123,7 @@ class Candidate:
         return self.column.name
 
 
-def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[Column]:
+def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[FileColumn]:
     """Return what the columns of a table hold; ``counts`` has the people of each row."""
     import polars as pl
 
@@ -148,7 +148,7 @@ def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[Column]:
             value.quantile(share, "lower").alias(f"{share}") for share in (1 / 3, 2 / 3)
         )
         found.append(
-            Column(
+            FileColumn(
                 name=name,
                 values=tuple(counted.head(MOST_GROUPS).iter_rows()),
                 n_values=n_values,
@@ -169,52 +169,54 @@ def _marks(values: pl.Series) -> tuple[str, ...]:
     return tuple(texts.filter(texts.str.to_lowercase().is_in(_MARKS)).unique().to_list())
 
 
-def candidates_of(columns: Sequence[Column], last: str | None) -> list[Candidate]:
+def candidates_of(columns: Sequence[FileColumn], last: str | None) -> list[Candidate]:
     """Return the columns that may hold decisions or labels, the likeliest first.
 
     ``last`` is the name of the last column, but for weights.
     """
     found = []
-    for place, one in enumerate(columns):
-        if one.is_binary:
-            rank, made = _of_two_values(one, one.name == last)
-        elif one.is_number and one.words & _GRADES and one.n_values:
+    for place, column in enumerate(columns):
+        if column.is_binary:
+            rank, made = _of_two_values(column, column.name == last)
+        elif column.is_number and column.words & _GRADES and column.n_values:
             # Half of the range, which is where many tests are passed.
-            cut = math.ceil((one.low + one.high) / 2)
-            score = _WEAKLY_NAMED + _LAST * (one.name == last)
+            cut = math.ceil((column.low + column.high) / 2)
+            score = _WEAKLY_NAMED + _LAST * (column.name == last)
             rank = 0
-            made = Candidate(column=one, is_decision=False, score=score, favourable=None, cut=cut)
+            made = Candidate(
+                column=column, is_decision=False, score=score, favourable=None, cut=cut
+            )
         else:
             continue
         found.append((-made.score, rank, place, made))
     return [made for *_, made in sorted(found, key=lambda entry: entry[:3])]
 
 
-def _of_two_values(one: Column, is_last: bool) -> tuple[int, Candidate]:
+def _of_two_values(column: FileColumn, is_last: bool) -> tuple[int, Candidate]:
     """Return the place of its name among known ones, and a column of two values as candidate."""
-    decision, label = one.place_of_word(_DECISIONS), one.place_of_word(_LABELS)
-    texts = {plain_text(value) for value, _ in one.values}
+    decision, label = column.place_of_word(_DECISIONS), column.place_of_word(_LABELS)
+    texts = {plain_text(value) for value, _ in column.values}
     score = 0
     if decision is not None or label is not None:
         score += _NAMED
-    elif one.has_word(_WEAK_LABELS):
+    elif column.has_word(_WEAK_LABELS):
         score += _WEAKLY_NAMED
     told = 0
     if texts & (_GRANTED | _REFUSED | _GOOD | _BAD):
         told = _TELLING
-    elif _favourable(one) is not None or texts == {"1", "2"}:
+    elif _favourable(column) is not None or texts == {"1", "2"}:
         told = _NEUTRAL
     score += told + _LAST * (is_last and told > 0)
     is_decision = decision is not None or (label is None and bool(texts & (_GRANTED | _REFUSED)))
     ranks = [rank for rank in (decision, label) if rank is not None]
     return min(ranks, default=99), Candidate(
-        column=one, is_decision=is_decision, score=score, favourable=_favourable(one)
+        column=column, is_decision=is_decision, score=score, favourable=_favourable(column)
     )
 
 
-def _favourable(one: Column) -> Any:
+def _favourable(column: FileColumn) -> Any:
     """Return the value of two that people want, by the values and the name; None: not known."""
-    by_text = {plain_text(value): value for value, _ in one.values}
+    by_text = {plain_text(value): value for value, _ in column.values}
     if len(by_text) != 2:
         return None
     for wanted, unwanted in ((_GRANTED, _REFUSED), (_GOOD, _BAD)):
@@ -229,7 +231,7 @@ def _favourable(one: Column) -> Any:
     yes, no = ([text for text in by_text if text in some] for some in (_YES, _NO))
     if len(yes) != 1 or len(no) != 1:
         return None
-    return by_text[no[0] if one.has_word(_UNWANTED) else yes[0]]
+    return by_text[no[0] if column.has_word(_UNWANTED) else yes[0]]
 
 
 def plain_text(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..data.groups import printable
+from ..data.groups import escape_controls
 from ..literals import Verdict
 from ..results.chart import SCHEMA, Chart
 from .findings import LensFinding, QuestionFinding
@@ -35,7 +35,7 @@ _MARGIN = 1.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ChartRow:
     """A question or a lens in an attribute."""
 
     label: str
@@ -75,8 +75,8 @@ def audit_chart(
 ) -> Chart:
     """Return a row for each question and lens with a tolerance, the binding ones first."""
     rows = _told_apart([*_of_questions(questions, named), *_of_lenses(lenses)])
-    panels: dict[tuple[bool, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda one: not one.binding):
+    panels: dict[tuple[bool, str], list[ChartRow]] = {}
+    for row in sorted(rows, key=lambda row: not row.binding):
         panels.setdefault((row.binding, row.unit), []).append(row)
     ends = {unit: _end([row for row in rows if row.unit == unit]) for _, unit in panels}
     seen = [word for word in _LOOKS if any(row.verdict == word for row in rows)]
@@ -95,7 +95,7 @@ def audit_chart(
         {
             "$schema": SCHEMA,
             "title": {
-                "text": printable(title),
+                "text": escape_controls(title),
                 "subtitle": "dot: seen; line: what the data allow; black mark: tolerated",
                 "anchor": "start",
                 "offset": 12,
@@ -106,79 +106,79 @@ def audit_chart(
     )
 
 
-def _told_apart(rows: Sequence[Row]) -> list[Row]:
+def _told_apart(rows: Sequence[ChartRow]) -> list[ChartRow]:
     """Return rows of which no two have the same label on an axis: of two references, say."""
-    found: list[Row] = []
+    found: list[ChartRow] = []
     for row in rows:
         n = sum(other.unit == row.unit and other.label == row.label for other in rows[: len(found)])
         found.append(replace(row, label=f"{row.label} ({n + 1})") if n else row)
     return found
 
 
-def _of_questions(questions: Sequence[QuestionFinding], named: Named) -> Iterator[Row]:
-    for one in questions:
-        if one.tolerance is None:
+def _of_questions(questions: Sequence[QuestionFinding], named: Named) -> Iterator[ChartRow]:
+    for question in questions:
+        if question.tolerance is None:
             continue
-        is_ratio = one.tolerance.scale == "ratio"
-        times = 100.0 if one.is_share and not is_ratio else 1.0
-        unit = "gap, percentage points" if one.is_share else f"gap of {one.metric}"
-        pair, names, numbers = one.telling_pair, "", (math.nan,) * 3
+        is_ratio = question.tolerance.scale == "ratio"
+        times = 100.0 if question.is_share and not is_ratio else 1.0
+        unit = "gap, percentage points" if question.is_share else f"gap of {question.metric}"
+        pair, names, numbers = question.telling_pair, "", (math.nan,) * 3
         if pair is not None:
-            names = " and ".join(named(one.attribute, each.group) for each in pair.test.groups)
+            names = " and ".join(named(question.attribute, each.group) for each in pair.test.groups)
             numbers = (pair.test.estimate, pair.low, pair.high)
         yield _row(
-            f"{one.metric} by {one.attribute}",
-            one,
+            f"{question.metric} by {question.attribute}",
+            question,
             "ratio of the lower to the higher share" if is_ratio else unit,
-            (one.tolerance.scale, names, times),
+            (question.tolerance.scale, names, times),
             numbers,
         )
 
 
-def _of_lenses(lenses: Sequence[LensFinding]) -> Iterator[Row]:
-    for one in lenses:
-        if one.tolerance is None:
+def _of_lenses(lenses: Sequence[LensFinding]) -> Iterator[ChartRow]:
+    for lens in lenses:
+        if lens.tolerance is None:
             continue
-        growth = one.lens == "individual"
+        growth = lens.lens == "individual"
         unit = "growth of the loss, times" if growth else "difference of worst cases"
-        test, names, numbers = one.telling, "", (math.nan,) * 3
+        test, names, numbers = lens.telling, "", (math.nan,) * 3
         if test is not None:
             names = "" if test.first is None else f"{test.first} and {test.second}"
             numbers = (test.estimate, test.least, test.most)
         yield _row(
-            f"{one.lens} by {one.attribute}" if one.attribute else one.lens,
-            one,
-            "gap, percentage points" if one.is_share else unit,
-            ("growth" if growth else one.tolerance.scale, names, 100.0 if one.is_share else 1.0),
+            f"{lens.lens} by {lens.attribute}" if lens.attribute else lens.lens,
+            lens,
+            "gap, percentage points" if lens.is_share else unit,
+            ("growth" if growth else lens.tolerance.scale, names, 100.0 if lens.is_share else 1.0),
             numbers,
         )
 
 
 def _row(
     label: str,
-    one: QuestionFinding | LensFinding,
+    finding: QuestionFinding | LensFinding,
     unit: str,
     look: tuple[str, str, float],
     numbers: tuple[float, ...],
-) -> Row:
+) -> ChartRow:
     scale, names, times = look
-    assert one.tolerance is not None
+    assert finding.tolerance is not None
     seen, low, high = (times * number for number in numbers)
-    return Row(
-        label=printable(label),
+    return ChartRow(
+        label=escape_controls(label),
         unit=unit,
         scale=scale,
-        binding=one.binding,
-        verdict=one.verdict,
-        tolerance=times * one.tolerance.value,
-        groups=printable(names),
+        binding=finding.binding,
+        verdict=finding.verdict,
+        tolerance=times * finding.tolerance.value,
+        groups=escape_controls(names),
         seen=seen,
         low=low,
         high=high,
     )
 
 
-def _end(rows: Sequence[Row]) -> float:
+def _end(rows: Sequence[ChartRow]) -> float:
     """Return where an axis ends: ratios at 1, others beyond their largest number."""
     if rows[0].scale == "ratio":
         return 1.0
@@ -186,7 +186,7 @@ def _end(rows: Sequence[Row]) -> float:
     return _MARGIN * max(number for number in numbers if math.isfinite(number))
 
 
-def _panel(rows: Sequence[Row], end: float, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _panel(rows: Sequence[ChartRow], end: float, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Return rows of one unit, which all bind or all inform; all panels share a legend."""
     start = 0.0
     if rows[0].scale == "growth":

@@ -12,10 +12,10 @@ from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import OtherLens
 from ..metrics.directions import better_value
+from .keys import check_names as check_names
 from .keys import known_keys as known_keys
-from .keys import names as names
-from .keys import nearest as nearest
-from .keys import unknown as unknown
+from .keys import suggest_nearest as suggest_nearest
+from .keys import unknown_key_error as unknown_key_error
 from .policy_metric import PolicyMetric
 
 #: A value of labels, decisions or groups.
@@ -101,7 +101,7 @@ class Criterion:
             _keep(self, ratio=arguments.number("ratio", self.ratio, _RATIO, lambda r: 0 < r < 1))
         attributes = self.attributes
         if attributes is not None:
-            attributes = names("attributes", attributes)
+            attributes = check_names("attributes", attributes)
             if not attributes:
                 raise ArgumentError(
                     "attributes is empty; accepted: names, or None for all", argument="attributes"
@@ -234,7 +234,7 @@ class Criterion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the fields that are not at their default."""
-        return {name: plain(value) for name, value in _set(self)}
+        return {name: to_plain_value(value) for name, value in _set(self)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Criterion:
@@ -244,7 +244,7 @@ class Criterion:
             raise ArgumentError(
                 f"metric is missing in a criterion; accepted: {_EITHER}", argument="metric"
             )
-        return cls(**{name: grouped(name, value) for name, value in content.items()})
+        return cls(**{name: from_plain_groups(name, value) for name, value in content.items()})
 
     def __repr__(self) -> str:
         return f"Criterion({', '.join(f'{name}={value!r}' for name, value in _set(self))})"
@@ -336,14 +336,14 @@ def _of_joint(metric: metrics.Metric) -> str:
 # -- values ------------------------------------------------------------------------------------
 
 
-def _keep(one: Any, **checked: Any) -> None:
+def _keep(entry: Any, **checked: Any) -> None:
     for name, value in checked.items():
-        object.__setattr__(one, name, value)
+        object.__setattr__(entry, name, value)
 
 
-def _set(one: Any) -> list[tuple[str, Any]]:
+def _set(part: Any) -> list[tuple[str, Any]]:
     """Return the fields that are not at their default, with their values."""
-    pairs = [(entry, getattr(one, entry.name)) for entry in fields(one)]
+    pairs = [(entry, getattr(part, entry.name)) for entry in fields(part)]
     return [(entry.name, value) for entry, value in pairs if not is_default(entry, value)]
 
 
@@ -359,11 +359,11 @@ def _reference(value: object) -> Label | tuple[Label, ...] | None:
     if value is None:
         return None
     if isinstance(value, tuple):
-        return tuple(label("reference", part) for part in value)
-    return label("reference", value)
+        return tuple(check_label("reference", part) for part in value)
+    return check_label("reference", value)
 
 
-def label(name: str, value: object) -> Label:
+def check_label(name: str, value: object) -> Label:
     """Return a value that labels, decisions or groups may have."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | bool | int) or (isinstance(value, float) and value == value):
@@ -377,13 +377,13 @@ def label(name: str, value: object) -> Label:
 # -- dicts -------------------------------------------------------------------------------------
 
 
-def plain(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return a value as JSON and TOML have it: lists for tuples."""
     if isinstance(value, PolicyMetric):
         return value.to_dict()
     return list(value) if isinstance(value, tuple) else value
 
 
-def grouped(name: str, value: Any) -> Any:
+def from_plain_groups(name: str, value: Any) -> Any:
     """Return what a dict holds in a field as the field has it."""
     return tuple(value) if name == "reference" and isinstance(value, list) else value

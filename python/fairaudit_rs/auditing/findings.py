@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data.equality import Value
-from ..inference.rows_that_tell import RowsThatTell, required
+from ..inference.required_rows import RequiredRows, rows_of_smaller_group
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
-from ..permutation.floors import CountedGroup
+from ..permutation.minimum_counts import GroupCount
 from ..permutation.tolerance import ToleranceTest
 from ..permutation.within_strata import stratum_rows as of_strata
 from ..results.verdict import is_within
@@ -26,7 +26,7 @@ class PairFinding(Value):
     adjusted: float
     verdict: Verdict
     #: When neither is shown: how many rows would tell.
-    telling: RowsThatTell | None = None
+    telling: RequiredRows | None = None
 
     @property
     def is_within(self) -> bool:
@@ -38,7 +38,7 @@ class PairFinding(Value):
         if self.telling is None or self.telling.side != "within":
             return self
         n_smaller = min(group.n_counted for group in self.test.groups)
-        return replace(self, telling=required("within", times, n_smaller))
+        return replace(self, telling=rows_of_smaller_group("within", times, n_smaller))
 
     @property
     def low(self) -> float:
@@ -65,7 +65,7 @@ class QuestionFinding(Value):
     tolerance: Tolerance | None
     binding: bool
     verdict: Verdict
-    groups: tuple[CountedGroup, ...]
+    groups: tuple[GroupCount, ...]
     pairs: tuple[PairFinding, ...]
     #: All people, and the share of them who are in groups that were tested.
     n_rows: int
@@ -89,14 +89,14 @@ class QuestionFinding(Value):
         return self.binding and self.verdict == "not_asked" and not self.pairs
 
     @property
-    def tested(self) -> tuple[CountedGroup, ...]:
+    def tested(self) -> tuple[GroupCount, ...]:
         """The groups that were compared."""
-        return tuple(one for one in self.groups if one.is_tested)
+        return tuple(group for group in self.groups if group.is_tested)
 
     @property
-    def untested(self) -> tuple[CountedGroup, ...]:
+    def untested(self) -> tuple[GroupCount, ...]:
         """The groups about which nothing is said."""
-        return tuple(one for one in self.groups if not one.is_tested)
+        return tuple(group for group in self.groups if not group.is_tested)
 
     @property
     def telling_pair(self) -> PairFinding | None:
@@ -135,7 +135,7 @@ class QuestionFinding(Value):
         return max(known, key=size, default=None)
 
     @property
-    def extremes(self) -> tuple[tuple[CountedGroup, float], ...]:
+    def extremes(self) -> tuple[tuple[GroupCount, float], ...]:
         """The groups with the lowest and the highest value, with these values.
 
         Within strata values belong to a comparison: those of the largest gap.
@@ -143,19 +143,20 @@ class QuestionFinding(Value):
         pair = self.widest_pair
         if pair is not None and pair.test.within is not None:
             return pair.test.by_value
-        is_crude = self.tolerance is not None or any(one.is_crude for one in self.tested)
+        is_crude = self.tolerance is not None or any(count.is_crude for count in self.tested)
         if is_crude and not self.pairs and len(self.tested) > 1:
             # Groups that could not be compared have crude values alone.
             return ()
         known = sorted(
-            (one for one in self.tested if not math.isnan(one.value)), key=lambda one: one.value
+            (count for count in self.tested if not math.isnan(count.value)),
+            key=lambda count: count.value,
         )
-        return tuple((one, one.value) for one in known[:1] + known[1:][-1:])
+        return tuple((count, count.value) for count in known[:1] + known[1:][-1:])
 
     @property
     def reference(self) -> Any:
         """The group that all others are compared with; None where all pairs are compared."""
-        groups = [{one.group for one in pair.test.groups} for pair in self.pairs]
+        groups = [{group.group for group in pair.test.groups} for pair in self.pairs]
         common = set.intersection(*groups) if len(groups) > 1 else set()
         return next(iter(common), None)
 
@@ -163,28 +164,28 @@ class QuestionFinding(Value):
     def share_shown(self) -> float:
         """The share of people in groups among which every pair is shown to be within tolerance."""
         people = self.n_rows if self.weight is None else self.weight
-        return math.fsum(one.n_people for one in self.shown_groups) / (people or 1)
+        return math.fsum(group.n_people for group in self.shown_groups) / (people or 1)
 
     @property
-    def shown_groups(self) -> tuple[CountedGroup, ...]:
+    def shown_groups(self) -> tuple[GroupCount, ...]:
         """Groups among which every pair is shown: without those that hold it up.
 
         The reference group stays, since every comparison is one with it.
         """
         groups, reference = list(self.tested), self.reference
         while len(groups) > 1:
-            names = {one.group for one in groups}
+            names = {label.group for label in groups}
             open_pairs = [
                 pair
                 for pair in self.pairs
-                if not pair.is_within and {one.group for one in pair.test.groups} <= names
+                if not pair.is_within and {group.group for group in pair.test.groups} <= names
             ]
             if not open_pairs:
                 return tuple(groups)
 
-            def held_up(one: CountedGroup, pairs: list[PairFinding] = open_pairs) -> Any:
-                n_open = sum(one in pair.test.groups for pair in pairs)
-                return one.group != reference, n_open, -one.n_people
+            def held_up(count: GroupCount, pairs: list[PairFinding] = open_pairs) -> Any:
+                n_open = sum(count in pair.test.groups for pair in pairs)
+                return count.group != reference, n_open, -count.n_people
 
             groups.remove(max(groups, key=held_up))
         return ()
@@ -262,15 +263,15 @@ class LensFinding(Value):
     @property
     def telling(self) -> LensTest | None:
         """The comparison that a sentence names: of a fail the surest, else the most open one."""
-        measured = [one for one in self.tests if one.reason is None]
+        measured = [test for test in self.tests if test.reason is None]
         if not measured:
             return None
         if self.lens == "projection":
-            return min(measured, key=lambda one: one.p_fail)
-        failed = [one for one in measured if one.verdict == "fail"]
+            return min(measured, key=lambda test: test.p_fail)
+        failed = [test for test in measured if test.verdict == "fail"]
         if failed:
-            return max(failed, key=lambda one: one.least)
-        return max(measured, key=lambda one: one.most)
+            return max(failed, key=lambda test: test.least)
+        return max(measured, key=lambda test: test.most)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,49 +313,49 @@ def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFin
     )
 
 
-def question_row(one: QuestionFinding, named: Named) -> dict[str, Any]:
+def question_row(finding: QuestionFinding, named: Named) -> dict[str, Any]:
     """Return a question as a row of the findings."""
-    pair, nan = one.shown_pair, math.nan
+    pair, nan = finding.shown_pair, math.nan
     test = None if pair is None else pair.test
     return {
         "lens": "permutation",
-        "metric": one.metric,
-        "attribute": one.attribute,
-        "first": None if test is None else named(one.attribute, test.first.group),
-        "second": None if test is None else named(one.attribute, test.second.group),
+        "metric": finding.metric,
+        "attribute": finding.attribute,
+        "first": None if test is None else named(finding.attribute, test.first.group),
+        "second": None if test is None else named(finding.attribute, test.second.group),
         "estimate": nan if test is None else test.estimate,
         "low": nan if pair is None else pair.low,
         "high": nan if pair is None else pair.high,
         "pvalue": nan if test is None else test.p_fail,
         "adjusted_pvalue": nan if pair is None else pair.adjusted,
         "pvalue_equal": nan if test is None else test.p_equal,
-        "tolerance": nan if one.tolerance is None else one.tolerance.value,
-        "scale": None if one.tolerance is None else one.tolerance.scale,
-        "verdict": one.verdict,
-        "binding": one.binding,
+        "tolerance": nan if finding.tolerance is None else finding.tolerance.value,
+        "scale": None if finding.tolerance is None else finding.tolerance.scale,
+        "verdict": finding.verdict,
+        "binding": finding.binding,
         "first_value": nan if test is None else test.first_value,
         "second_value": nan if test is None else test.second_value,
         "first_n": None if test is None else test.first.n_counted,
         "second_n": None if test is None else test.second.n_counted,
-        "coverage": one.coverage,
-        "evidence": one.evidence,
-        "reason": one.reason,
+        "coverage": finding.coverage,
+        "evidence": finding.evidence,
+        "reason": finding.reason,
         "note": None,
     }
 
 
-def lens_row(one: LensFinding) -> dict[str, Any]:
+def lens_row(finding: LensFinding) -> dict[str, Any]:
     """Return what another lens says as a row of the findings."""
     found = {
-        "lens": one.lens,
-        "metric": one.metric,
-        "attribute": one.attribute,
-        "first": one.first,
-        "second": one.second,
-        "estimate": one.estimate,
-        "low": one.low,
-        "high": one.high,
-        "pvalue": one.pvalue,
+        "lens": finding.lens,
+        "metric": finding.metric,
+        "attribute": finding.attribute,
+        "first": finding.first,
+        "second": finding.second,
+        "estimate": finding.estimate,
+        "low": finding.low,
+        "high": finding.high,
+        "pvalue": finding.pvalue,
         "adjusted_pvalue": math.nan,
         "pvalue_equal": math.nan,
         "tolerance": math.nan,
@@ -367,22 +368,22 @@ def lens_row(one: LensFinding) -> dict[str, Any]:
         "second_n": None,
         "coverage": math.nan,
         "evidence": math.nan,
-        "reason": one.reason,
-        "note": "; ".join(filter(None, (one.note, *one.warnings))) or None,
+        "reason": finding.reason,
+        "note": "; ".join(filter(None, (finding.note, *finding.warnings))) or None,
     }
-    return found | (_judged(one, one.tolerance) if one.tolerance is not None else {})
+    return found | (_judged(finding, finding.tolerance) if finding.tolerance is not None else {})
 
 
-def _judged(one: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
+def _judged(finding: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
     """Return the entries of a row that are those of the verdict of a lens."""
     asked = {
         "tolerance": tolerance.value,
-        "scale": "growth" if one.lens == "individual" else tolerance.scale,
-        "verdict": one.verdict,
-        "binding": one.binding,
-        "coverage": one.coverage,
+        "scale": "growth" if finding.lens == "individual" else tolerance.scale,
+        "verdict": finding.verdict,
+        "binding": finding.binding,
+        "coverage": finding.coverage,
     }
-    test = one.telling
+    test = finding.telling
     if test is None:
         return asked
     return asked | {
@@ -398,18 +399,18 @@ def _judged(one: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
         "first_n": test.first_n,
         "second_n": test.second_n,
         # Of equality: no part of the verdict. The individual lens tests the tolerance alone.
-        "evidence": math.nan if one.lens == "individual" else one.pvalue,
+        "evidence": math.nan if finding.lens == "individual" else finding.pvalue,
     }
 
 
-def lens_pair_rows(one: LensFinding) -> list[dict[str, Any]]:
+def lens_pair_rows(finding: LensFinding) -> list[dict[str, Any]]:
     """Return the comparisons of a lens that has a verdict as rows."""
-    if one.tolerance is None:
+    if finding.tolerance is None:
         return []
     return [
         {
-            "metric": one.metric,
-            "attribute": one.attribute,
+            "metric": finding.metric,
+            "attribute": finding.attribute,
             "first": test.first,
             "second": test.second,
             "first_value": test.first_value,
@@ -424,26 +425,26 @@ def lens_pair_rows(one: LensFinding) -> list[dict[str, Any]]:
             "adjusted_p_fail": test.adjusted,
             "p_pass": test.p_pass,
             "p_equal": math.nan,
-            "tolerance": one.tolerance.value,
-            "scale": "growth" if one.lens == "individual" else one.tolerance.scale,
+            "tolerance": finding.tolerance.value,
+            "scale": "growth" if finding.lens == "individual" else finding.tolerance.scale,
             "verdict": "not_measurable" if test.reason else test.verdict,
-            "binding": one.binding,
-            "method": one.lens,
+            "binding": finding.binding,
+            "method": finding.lens,
             "reason": test.reason,
         }
-        for test in one.tests
+        for test in finding.tests
     ]
 
 
-def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def pair_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     """Return the pairs of a question as rows."""
-    tolerance = one.tolerance
+    tolerance = finding.tolerance
     return [
         {
-            "metric": one.metric,
-            "attribute": one.attribute,
-            "first": named(one.attribute, pair.test.first.group),
-            "second": named(one.attribute, pair.test.second.group),
+            "metric": finding.metric,
+            "attribute": finding.attribute,
+            "first": named(finding.attribute, pair.test.first.group),
+            "second": named(finding.attribute, pair.test.second.group),
             "first_value": pair.test.first_value,
             "second_value": pair.test.second_value,
             "first_n": pair.test.first.n_counted,
@@ -459,34 +460,34 @@ def pair_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
             "tolerance": math.nan if tolerance is None else tolerance.value,
             "scale": None if tolerance is None else tolerance.scale,
             "verdict": pair.verdict,
-            "binding": one.binding,
+            "binding": finding.binding,
             "method": pair.test.method,
             "reason": pair.test.reason,
         }
-        for pair in one.pairs
+        for pair in finding.pairs
     ]
 
 
-def stratum_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def stratum_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     """Return the strata of the comparisons of a question as rows, with the test of one gap."""
-    within = [pair.test.within for pair in one.pairs if pair.test.within is not None]
-    of_question = {"metric": one.metric, "attribute": one.attribute}
+    within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]
+    of_question = {"metric": finding.metric, "attribute": finding.attribute}
     return [
         {**of_question, **row}
-        for row in of_strata(within, lambda group: named(one.attribute, group))
+        for row in of_strata(within, lambda group: named(finding.attribute, group))
     ]
 
 
-def group_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def group_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     """Return the groups of a question as rows, those that were not tested with the reason.
 
     Values are crude: of all rows of a group, whatever the strata.
     """
     return [
         {
-            "metric": one.metric,
-            "attribute": one.attribute,
-            "group": named(one.attribute, group.group),
+            "metric": finding.metric,
+            "attribute": finding.attribute,
+            "group": named(finding.attribute, group.group),
             "value": group.value,
             "is_crude": group.is_crude,
             "n_rows": group.n_rows,
@@ -495,5 +496,5 @@ def group_rows(one: QuestionFinding, named: Named) -> list[dict[str, Any]]:
             "n_negative": group.n_negative,
             "reason": group.reason,
         }
-        for group in one.groups
+        for group in finding.groups
     ]

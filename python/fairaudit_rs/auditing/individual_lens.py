@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Coded
+from ..data.columns import EncodedColumn
 from ..data.features import Features
 from ..data.groups import attribute_name
 from ..errors import ArgumentError, ColumnError, DataError
-from ..extremes.forms import Form
+from ..extremes.forms import FeatureForm
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
@@ -25,23 +25,23 @@ from ..individual.simplex import one_hot_sets
 from ..literals import Loss
 from ..models.linear import LinearScores
 from . import lens_words as words
-from .binding import Bound
+from .context import AuditContext, Positions
 from .findings import LensFinding, LensTest, not_run
 from .lens_sentences import OF_POLICY, OF_ROWS
 from .lens_tests import of_growth
-from .likeness import (
+from .lens_tolerances import LensTolerance
+from .model_lenses import Ran, _take_rows, _try_lens
+from .policy_metric import PolicyMetric
+from .refusals import BindingRefusedError
+from .row_sample import sampled_rows
+from .similarity import (
     WAY_OUT,
-    LikenessRows,
-    Profile,
+    MetricProfile,
+    RegressionRows,
     fitted_metric,
     protected_groups,
     why_no_profile,
 )
-from .model_lenses import Ran, _taken, _tried
-from .policy_metric import PolicyMetric
-from .refusals import BindingRefusedError
-from .row_sample import sampled_rows
-from .setting import Positions, Setting
 
 #: Rows whose flow is computed: where it is solved in a few numbers by row, of linear models whose
 #: one-hot features are held, and of other models.
@@ -52,9 +52,9 @@ MOST_ROWS = 2_000
 _MOST_OUTSIDE = 0.5
 
 
-def individual(setting: Setting) -> Iterator[Ran]:
+def run_individual(setting: AuditContext) -> Iterator[Ran]:
     """Attack the model of all attributes at once: what tells their groups apart costs nothing."""
-    name = attribute_name([one.name for one in setting.attributes])
+    name = attribute_name([attribute.name for attribute in setting.attributes])
     form = setting.given.form
     assert form is not None
     why = setting.why_not("individual")
@@ -63,12 +63,12 @@ def individual(setting: Setting) -> Iterator[Ran]:
     if why is not None:
         yield not_run("individual", name, why, "loss_ratio"), None
         return
-    make = partial(_attacked, setting, name, form)
-    yield _tried(make, "individual", name, "loss_ratio")
+    make = partial(_attack_model, setting, name, form)
+    yield _try_lens(make, "individual", name, "loss_ratio")
 
 
-def _attacked(setting: Setting, name: str, form: Form) -> Ran:
-    attack = _Attack.of(setting, name, form)
+def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
+    attack = _AttackInputs.from_context(setting, name, form)
     bound = attack.bound
     why = None
     if bound is not None and attack.policy_metric is None:
@@ -117,21 +117,23 @@ def _attacked(setting: Setting, name: str, form: Form) -> Ran:
         upper = result
         alike = OF_POLICY
     else:
-        lower, upper = _profiled(attack, bound)
+        lower, upper = _profile_direction(attack, bound)
         alike = OF_ROWS
     warnings = (*lower.warnings, *upper.warnings)
     tests = (of_growth(bound, result, lower, upper),)
     return replace(finding, tests=tests, alike=alike, warnings=warnings), result
 
 
-def _profiled(attack: _Attack, bound: Bound) -> tuple[IndividualResult, IndividualResult]:
+def _profile_direction(
+    attack: _AttackInputs, bound: LensTolerance
+) -> tuple[IndividualResult, IndividualResult]:
     """Return the results of the smallest and the largest value that the rows allow.
 
     Half of each level is for the direction, a quarter for the units, and a quarter for the rows.
     """
     scores = attack.flow.scores
     assert isinstance(scores, LinearScores)
-    profile = Profile.of(
+    profile = MetricProfile.from_scores(
         scores, attack.likeness_rows, attack.protected, attack.metric, attack.cluster
     )
     alpha = bound.policy.alpha
@@ -142,10 +144,10 @@ def _profiled(attack: _Attack, bound: Bound) -> tuple[IndividualResult, Individu
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Attack:
+class _AttackInputs:
     """The rows, the model and the fair metric of an attack."""
 
-    setting: Setting
+    setting: AuditContext
     name: str
     flow: FlowModel
     loss: Loss
@@ -164,7 +166,7 @@ class _Attack:
     notes: list[str]
 
     @classmethod
-    def of(cls, setting: Setting, name: str, form: Form) -> _Attack:
+    def from_context(cls, setting: AuditContext, name: str, form: FeatureForm) -> _AttackInputs:
         """Read the rows that are attacked."""
         table = setting.attributes[0].table
         flow, loss = _flow(setting.given.model)
@@ -175,12 +177,12 @@ class _Attack:
             protected, known, notes = protected_groups(setting, form.n_rows)
         is_linear = isinstance(flow.scores, LinearScores)
         rows = sampled_rows(setting, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
-        X = _taken(form, rows)
+        X = _take_rows(form, rows)
         _check_gaps(flow, form)
         sets = one_hot_sets(flow.rows(X))
         if sets and len(rows) > MOST_HELD_ROWS:
             rows = sampled_rows(setting, name, known, MOST_HELD_ROWS)
-            X = _taken(form, rows)
+            X = _take_rows(form, rows)
         if len(rows) < len(known):
             notes.append(f"a sample of {len(rows):,} of {len(known):,} rows")
         if sets:
@@ -207,14 +209,14 @@ class _Attack:
         )
 
     @property
-    def bound(self) -> Bound | None:
+    def bound(self) -> LensTolerance | None:
         """What the lens is held to."""
         return self.setting.bound("individual", self.name)
 
     @cached_property
-    def likeness_rows(self) -> LikenessRows:
+    def likeness_rows(self) -> RegressionRows:
         """The rows that a fair metric is fitted to."""
-        return LikenessRows.of(self.features, self.flow.gaps(self.X))
+        return RegressionRows.from_features(self.features, self.flow.gaps(self.X))
 
     @cached_property
     def metric(self) -> FairMetric:
@@ -222,7 +224,7 @@ class _Attack:
         if self.policy_metric is None:
             return fitted_metric(self.likeness_rows, self.protected, self.notes)
         try:
-            return self.policy_metric.of(self.features)
+            return self.policy_metric.for_features(self.features)
         except (ArgumentError, ColumnError) as error:
             raise BindingRefusedError(str(error)) from None
 
@@ -259,7 +261,7 @@ class _Attack:
         )
 
 
-def _check_gaps(flow: FlowModel, form: Form) -> None:
+def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
     """Refuse missing values that the model does not fill in, as far as is known of it."""
     if flow.fill:
         return
@@ -267,7 +269,7 @@ def _check_gaps(flow: FlowModel, form: Form) -> None:
         column = form.column(place)
         gap = (
             column.codes >= len(column.labels)
-            if isinstance(column, Coded)
+            if isinstance(column, EncodedColumn)
             else np.isnan(column)
             if column.dtype.kind == "f"
             else np.zeros(1, dtype=bool)
@@ -287,9 +289,13 @@ def _share(known: Positions, n_rows: int, weight: NDArray[np.float64] | None) ->
     return float(weight[known].sum() / weight.sum())
 
 
-def _metric_of_policy(setting: Setting) -> PolicyMetric | None:
+def _metric_of_policy(setting: AuditContext) -> PolicyMetric | None:
     """Return the fair metric that a criterion of the lens gives."""
-    given = [one.policy_metric for one in setting.policy.criteria if one.lens == "individual"]
+    given = [
+        criterion.policy_metric
+        for criterion in setting.policy.criteria
+        if criterion.lens == "individual"
+    ]
     return next(filter(None, given), None)
 
 
@@ -307,7 +313,7 @@ def _flow(model: Any) -> tuple[FlowModel, Loss]:
 
 def _raw(column: Any) -> NDArray[Any]:
     """Return the values of a column as they were given."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         values = np.empty(len(column.labels) + 1, dtype=object)
         values[:] = [*column.labels, None]
         return np.asarray(values[np.minimum(column.codes, len(column.labels))])

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from ..data.groups import label
+from ..data.groups import group_label
 from ..data.tables import AuditTable
-from ..permutation.floors import ROWS
-from ..results.words import listed
+from ..permutation.minimum_counts import ROWS
+from ..results.words import join_names
 from .criterion import Criterion
 from .findings import Named, QuestionFinding
 from .policy import Policy
-from .questions import Asked, Attribute, skipped
-from .sentences import sentence
+from .questions import AuditedAttribute, PosedCriterion, skipped_finding
+from .sentences import fill_sentence
 
 #: Attributes that are crossed: two inform, up to three bind.
 _CROSSED = 2
@@ -23,24 +23,31 @@ MOST_COMPARISONS = 2_000
 _MOST_NAMED = 5
 
 
-def intersections_of(table: AuditTable, policy: Policy) -> list[Attribute]:
+def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     """Return the intersections of the attributes of a table that a policy asks about."""
     if policy.intersections == "skip":
         return []
     most = MOST_CROSSED if policy.intersections == "bind" else _CROSSED
     names = table.feature_names
     crossed = [
-        Attribute.of(table, some, policy)
+        AuditedAttribute.from_table(table, some, policy)
         for n in range(_CROSSED, most + 1)
         for some in combinations(names, n)
     ]
     # Where three attributes leave fewer than two groups there is nothing to compare.
-    return [one for one in crossed if len(one.parts) == _CROSSED or has_two_groups(one)]
+    return [
+        attribute
+        for attribute in crossed
+        if len(attribute.parts) == _CROSSED or has_two_groups(attribute)
+    ]
 
 
-def limited(
-    asked: Sequence[Asked], table: AuditTable, policy: Policy, attributes: Sequence[Attribute]
-) -> list[Asked]:
+def limit_intersections(
+    asked: Sequence[PosedCriterion],
+    table: AuditTable,
+    policy: Policy,
+    attributes: Sequence[AuditedAttribute],
+) -> list[PosedCriterion]:
     """Return the questions that are asked, and those that withhold a pass as they are not.
 
     Of binding questions about intersections the first ones are asked, up to `MOST_COMPARISONS`; of
@@ -49,44 +56,48 @@ def limited(
     if policy.intersections != "bind":
         return list(asked)
     found, n_comparisons = [], 0
-    for one in asked:
-        if not (one.binding and one.attribute.is_intersection):
-            found.append(one)
+    for posed_criterion in asked:
+        if not (posed_criterion.binding and posed_criterion.attribute.is_intersection):
+            found.append(posed_criterion)
             continue
-        if not one.question.pairs and len(one.attribute.parts) > _CROSSED:
+        if not posed_criterion.question.pairs and len(posed_criterion.attribute.parts) > _CROSSED:
             continue
-        n_comparisons += one.question.n_comparisons
+        n_comparisons += posed_criterion.question.n_comparisons
         if n_comparisons > MOST_COMPARISONS:
-            n_comparisons -= one.question.n_comparisons
+            n_comparisons -= posed_criterion.question.n_comparisons
             why = (
-                f"its {one.question.n_comparisons:,} comparisons are beyond the "
+                f"its {posed_criterion.question.n_comparisons:,} comparisons are beyond the "
                 f"{MOST_COMPARISONS:,} that are made of intersections"
             )
-            one = skipped(one.criterion, one.attribute, why)
-        found.append(one)
-    crossed = [one for one in attributes if one.is_intersection]
+            posed_criterion = skipped_finding(
+                posed_criterion.criterion, posed_criterion.attribute, why
+            )
+        found.append(posed_criterion)
+    crossed = [
+        audited_attribute for audited_attribute in attributes if audited_attribute.is_intersection
+    ]
     seen = set()
     for criterion in policy.binding:
         if criterion.metric is None:
             continue
-        for attribute, why in unasked(criterion, table, policy, crossed):
+        for attribute, why in find_unasked(criterion, table, policy, crossed):
             key = (criterion.metric, criterion.ratio is None, attribute.name)
             if key not in seen:
-                found.append(skipped(criterion, attribute, why))
+                found.append(skipped_finding(criterion, attribute, why))
             seen.add(key)
     return found
 
 
-def has_two_groups(one: Attribute) -> bool:
+def has_two_groups(attribute: AuditedAttribute) -> bool:
     """Whether two groups of an attribute have enough rows to be compared."""
-    sizes = one.table.people.n_effective
-    known = set(one.groups)
-    return sum(n >= ROWS for key, n in sizes.items() if label(key) in known) > 1
+    sizes = attribute.table.people.n_effective
+    known = set(attribute.groups)
+    return sum(n >= ROWS for key, n in sizes.items() if group_label(key) in known) > 1
 
 
-def unasked(
-    criterion: Criterion, table: AuditTable, policy: Policy, crossed: Sequence[Attribute]
-) -> Iterator[tuple[Attribute, str]]:
+def find_unasked(
+    criterion: Criterion, table: AuditTable, policy: Policy, crossed: Sequence[AuditedAttribute]
+) -> Iterator[tuple[AuditedAttribute, str]]:
     """Yield the intersections that a binding criterion does not ask although they have rows.
 
     If an intersection of some attributes has two groups with enough rows, one of fewer attributes
@@ -94,17 +105,17 @@ def unasked(
     has two such groups none of four has.
     """
     if criterion.is_fixed_reference:
-        for one in crossed:
-            pair = len(one.parts) == _CROSSED
-            if pair and any(map(criterion.covers, one.parts)) and has_two_groups(one):
-                yield one, "criteria with a fixed reference are not asked of intersections"
+        for attribute in crossed:
+            pair = len(attribute.parts) == _CROSSED
+            if pair and any(map(criterion.covers, attribute.parts)) and has_two_groups(attribute):
+                yield attribute, "criteria with a fixed reference are not asked of intersections"
         return
     names = [name for name in table.feature_names if criterion.covers(name)]
-    three = [set(one.parts) for one in crossed if len(one.parts) == MOST_CROSSED]
+    three = [set(attribute.parts) for attribute in crossed if len(attribute.parts) == MOST_CROSSED]
     for some in combinations(names, MOST_CROSSED + 1):
         if not any(parts < set(some) for parts in three):
             continue
-        one = Attribute.of(table, some, policy)
+        one = AuditedAttribute.from_table(table, some, policy)
         if has_two_groups(one):
             yield one, f"intersections of more than {MOST_CROSSED} attributes are not asked"
             return
@@ -121,10 +132,10 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
     Of binding questions all groups that were not tested are named.
     """
     small: dict[str, int] = {}
-    for one in findings:
-        if one.is_intersection and not one.binding:
-            for group in one.untested:
-                name = f"{named(one.attribute, group.group)} ({one.attribute})"
+    for finding in findings:
+        if finding.is_intersection and not finding.binding:
+            for group in finding.untested:
+                name = f"{named(finding.attribute, group.group)} ({finding.attribute})"
                 counted = [n for n in (group.n_counted, small.get(name, 0)) if n]
                 small[name] = min(counted, default=0)
     if small:
@@ -132,4 +143,4 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterato
         names = [f"{name}: {_rows(n)}" for name, n in ascending]
         n = len(small)
         name = "small_intersection" if n == 1 else "small_intersections"
-        yield sentence(name, n=f"{n:,}", groups=listed(names, _MOST_NAMED))
+        yield fill_sentence(name, n=f"{n:,}", groups=join_names(names, _MOST_NAMED))

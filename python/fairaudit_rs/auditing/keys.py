@@ -8,18 +8,18 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
 
 
-def names(name: str, value: object) -> tuple[str, ...]:
+def check_names(name: str, value: object) -> tuple[str, ...]:
     """Return a sequence of different texts as a tuple."""
     if not arguments.is_listing(value) or isinstance(value, Mapping):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: a list of texts", argument=name)
     found = tuple(value)
-    for one in found:
-        if not isinstance(one, str):
+    for text in found:
+        if not isinstance(text, str):
             raise ArgumentTypeError(
-                f"{name} holds {one!r}; accepted: a list of texts", argument=name
+                f"{name} holds {text!r}; accepted: a list of texts", argument=name
             )
-        if found.count(one) > 1:
-            raise ArgumentError(f"{name} holds {one!r} twice; accepted: each once", argument=name)
+        if found.count(text) > 1:
+            raise ArgumentError(f"{name} holds {text!r} twice; accepted: each once", argument=name)
     return found
 
 
@@ -30,23 +30,26 @@ def known_keys(where: str, content: object, accepted: Iterable[str]) -> None:
     accepted = list(accepted)
     for key, value in content.items():
         if key not in accepted:
-            raise unknown(where, key, value, accepted)
+            raise unknown_key_error(where, key, value, accepted)
 
 
-def unknown(where: str, key: object, value: object, accepted: Iterable[str]) -> ArgumentError:
+def unknown_key_error(
+    where: str, key: object, value: object, accepted: Iterable[str]
+) -> ArgumentError:
     """Return the error of a key that is not known."""
     accepted = list(accepted)
     shown = ", ".join(map(repr, accepted))
     return ArgumentError(
-        f"{key} is no key of {where} (its value is {value!r}); {nearest(str(key), accepted)}"
+        f"{key} is no key of {where} (its value is {value!r}); "
+        f"{suggest_nearest(str(key), accepted)}"
         f"accepted: {shown}"
     )
 
 
-def nearest(name: str, accepted: Iterable[str]) -> str:
+def suggest_nearest(name: str, accepted: Iterable[str]) -> str:
     """Return the question whether the nearest accepted name was meant; "" if none is near."""
     import difflib
 
-    folded = {one.casefold(): one for one in accepted}
+    folded = {word.casefold(): word for word in accepted}
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     return f"did you mean {folded[near[0]]!r}? " if near else ""

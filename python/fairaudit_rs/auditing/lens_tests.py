@@ -17,22 +17,22 @@ from ..extremes.comparison import fewest_rows, free_limits
 from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
-from ..permutation.tolerance import ask
-from ..results.words import listed
-from .binding import Bound
+from ..permutation.tolerance import pose_tolerance
+from ..results.words import join_names
+from .context import GroupMembership
 from .findings import LensTest
-from .questions import Attribute, Computing
+from .lens_tolerances import LensTolerance
+from .questions import AuditedAttribute, ComputeOptions
 from .refusals import reason_of
 from .seeds import seed_of
-from .sentences import part
-from .setting import People
+from .sentences import fill_part
 
 #: A group, and all others, in a table of the two.
 _OWN, _OTHERS = "own", "others"
 
 
 def of_growth(
-    bound: Bound, result: IndividualResult, low: IndividualResult, high: IndividualResult
+    bound: LensTolerance, result: IndividualResult, low: IndividualResult, high: IndividualResult
 ) -> LensTest:
     """Return the growth of the loss, with limits of two results; growth has one side.
 
@@ -43,7 +43,7 @@ def of_growth(
             estimate=result.estimate, reason="the ratio of losses has no standard error"
         )
     is_own = high is result
-    return bound.of_limits(
+    return bound.test_by_limits(
         LensTest(
             estimate=result.estimate,
             least=max(low.lower_bound, 0.0),
@@ -55,12 +55,12 @@ def of_growth(
 
 
 def of_rates(
-    bound: Bound,
-    computing: Computing,
-    one: Attribute,
+    bound: LensTolerance,
+    computing: ComputeOptions,
+    attribute: AuditedAttribute,
     metric: str,
     decided: Mapping[str, NDArray[Any]],
-    people: People,
+    people: GroupMembership,
     tested: Sequence[Any],
 ) -> tuple[LensTest, ...]:
     """Return the gap of every group to all others together, by the tests of the questions.
@@ -74,18 +74,18 @@ def of_rates(
         own = people.code == list(people.groups).index(group)
         rest = [other for other in people.groups if other != group]
         names = {
-            _OWN: group_name(group, one.name),
-            _OTHERS: group_name(rest[0], one.name) if len(rest) == 1 else "all others",
+            _OWN: group_name(group, attribute.name),
+            _OTHERS: group_name(rest[0], attribute.name) if len(rest) == 1 else "all others",
         }
         both = names[_OWN], names[_OTHERS]
         table = AuditTable.make(
             y_true=decided.get("y_true"),
             y_pred=decided["y_pred"],
-            sensitive_features={one.name: np.where(own, _OWN, _OTHERS)},
+            sensitive_features={attribute.name: np.where(own, _OWN, _OTHERS)},
         )
-        seed = seed_of(computing.seed, "influence", metric, one.name)
+        seed = seed_of(computing.seed, "influence", metric, attribute.name)
         try:
-            question = ask(
+            question = pose_tolerance(
                 table,
                 known,
                 Tolerance(value=bound.tolerance),
@@ -109,7 +109,7 @@ def of_rates(
             continue
         [test] = tests
         found.append(
-            bound.of_pvalues(
+            bound.test_by_pvalues(
                 LensTest(
                     first=names[test.first.group],
                     second=names[test.second.group],
@@ -143,10 +143,14 @@ def _unknown(first: str, second: str, reason: str) -> LensTest:
 
 def measured_pairs(result: ExtremeResult) -> list[tuple[Any, Any]]:
     """Return the pairs of groups whose worst cases could be compared."""
-    return [(one.first, one.second) for one in result.comparisons if not one.reason]
+    return [
+        (comparison.first, comparison.second)
+        for comparison in result.comparisons
+        if not comparison.reason
+    ]
 
 
-def of_levels(bound: Bound, result: ExtremeResult) -> tuple[LensTest, ...]:
+def of_levels(bound: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
     """Return the difference of worst cases of every pair, by limits that hold for every law.
 
     Fitted tails never decide: with two populations in a tail their limits failed 35 % of pairs
@@ -154,21 +158,23 @@ def of_levels(bound: Bound, result: ExtremeResult) -> tuple[LensTest, ...]:
     """
     tails = [result.tails[group].problem for group in result.tails]
     place = {group: i for i, group in enumerate(result.tails)}
-    known = [one for one in result.comparisons if not one.reason]
-    pairs = [(place[one.first], place[one.second]) for one in known]
+    known = [comparison for comparison in result.comparisons if not comparison.reason]
+    pairs = [(place[comparison.first], place[comparison.second]) for comparison in known]
     fails, passes = (
         iter(free_limits(tails, pairs, result.horizon, tails[0].call, confidence=level))
         for level in (bound.fail_level, bound.pass_level)
     )
     return tuple(
-        _unknown(result.name_of(one.first), result.name_of(one.second), one.reason)
-        if one.reason
-        else bound.of_limits(_difference(result, one, next(fails), next(passes)))
-        for one in result.comparisons
+        _unknown(
+            result.name_of(comparison.first), result.name_of(comparison.second), comparison.reason
+        )
+        if comparison.reason
+        else bound.test_by_limits(_difference(result, comparison, next(fails), next(passes)))
+        for comparison in result.comparisons
     )
 
 
-def rows_of_levels(bound: Bound, result: ExtremeResult) -> str:
+def rows_of_levels(bound: LensTolerance, result: ExtremeResult) -> str:
     """Say how many rows a verdict takes where groups have too few of them; else nothing."""
     call = next(iter(result.tails.values())).problem.call
     passes, fails = (
@@ -177,7 +183,7 @@ def rows_of_levels(bound: Bound, result: ExtremeResult) -> str:
     groups = {group for pair in measured_pairs(result) for group in pair}
     if all(result.group_sizes[group] >= max(passes, fails) for group in groups):
         return ""
-    return part("why_not_shown", "few_rows", passes=f"{passes:,}", fails=f"{fails:,}")
+    return fill_part("why_not_shown", "few_rows", passes=f"{passes:,}", fails=f"{fails:,}")
 
 
 def repeats_of_levels(result: ExtremeResult) -> str:
@@ -187,7 +193,9 @@ def repeats_of_levels(result: ExtremeResult) -> str:
         for group, tail in result.tails.items()
         if tail.problem.footing.n_repeated
     ]
-    return part("why_not_shown", "equal_differences", groups=listed(found)) if found else ""
+    return (
+        fill_part("why_not_shown", "equal_differences", groups=join_names(found)) if found else ""
+    )
 
 
 def _difference(

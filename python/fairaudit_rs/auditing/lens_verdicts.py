@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..results.words import number
-from .amounts import Amounts, share
 from .findings import LensFinding, LensTest
 from .lens_sentences import OF_POLICY, OF_ROWS
-from .sentences import part, sentence
+from .number_style import NumberStyle, share
+from .sentences import fill_part, fill_sentence
 
 
-class LensWording(Amounts):
+class LensWording(NumberStyle):
     """The sentences of lenses that are held to a tolerance."""
 
     def __init__(
@@ -26,215 +26,230 @@ class LensWording(Amounts):
         super().__init__(alpha, n_tests, adjusts)
         #: Those that a criterion with a tolerance names, the binding ones first.
         self.judged = sorted(
-            (one for one in findings if one.tolerance is not None), key=lambda one: not one.binding
+            (finding for finding in findings if finding.tolerance is not None),
+            key=lambda finding: not finding.binding,
         )
 
     @property
     def binding(self) -> list[LensFinding]:
         """Those that the verdict depends on."""
-        return [one for one in self.judged if one.binding]
+        return [finding for finding in self.judged if finding.binding]
 
     @property
     def beyond(self) -> list[LensFinding]:
         """Those beyond their tolerance that do not bind."""
-        return [one for one in self.judged if not one.binding and one.verdict == "fail"]
+        return [
+            finding for finding in self.judged if not finding.binding and finding.verdict == "fail"
+        ]
 
-    def of(self, verdict: Verdict) -> list[LensFinding]:
+    def binding_with_verdict(self, verdict: Verdict) -> list[LensFinding]:
         """Return the binding ones with a verdict."""
-        return [one for one in self.binding if one.verdict == verdict]
+        return [criterion for criterion in self.binding if criterion.verdict == verdict]
 
     # -- verdicts ----------------------------------------------------------------------------
 
-    def fail(self, one: LensFinding) -> str:
+    def fail(self, finding: LensFinding) -> str:
         """Say what is shown to be too large."""
-        test, limit = self._known(one)
+        test, limit = self._known(finding)
         parts = {
-            "attribute": one.attribute,
+            "attribute": finding.attribute,
             "tolerance": limit,
             "confidence": self.of_all,
-            "lens_note": _note(one),
+            "lens_note": _note(finding),
         }
-        if one.lens == "projection":
-            return sentence(
+        if finding.lens == "projection":
+            return fill_sentence(
                 "fail_projection",
-                notion=_plain(one.metric),
+                notion=_plain(finding.metric),
                 first=test.first,
                 second=test.second,
-                gap=self.gap(one, test.estimate),
+                gap=self.gap(finding, test.estimate),
                 **parts,
             )
-        parts["bound"] = self._bound(one, test.least)
-        if one.lens == "individual":
-            return sentence(
+        parts["bound"] = self._bound(finding, test.least)
+        if finding.lens == "individual":
+            return fill_sentence(
                 "fail_individual",
-                who_are=part("who_are", "of_policy" if one.alike == OF_POLICY else "fitted"),
+                who_are=fill_part(
+                    "who_are", "of_policy" if finding.alike == OF_POLICY else "fitted"
+                ),
                 growth=number(test.estimate),
-                of_rows=part("of_rows", "of_rows") if one.alike == OF_ROWS else "",
+                of_rows=fill_part("of_rows", "of_rows") if finding.alike == OF_ROWS else "",
                 **parts,
             )
-        return sentence(
+        return fill_sentence(
             "fail_gap",
-            quantity=part("quantity", one.lens, rate=_plain(one.metric)),
-            gap=self.gap(one, test.estimate),
-            goes_with=_features(one, test),
-            **_sides(one, test),
+            quantity=fill_part("quantity", finding.lens, rate=_plain(finding.metric)),
+            gap=self.gap(finding, test.estimate),
+            goes_with=_features(finding, test),
+            **_sides(finding, test),
             **parts,
         )
 
-    def passed(self, one: LensFinding) -> str:
+    def passed(self, finding: LensFinding) -> str:
         """Say how much the data leave possible."""
-        test, limit = self._known(one)
+        test, limit = self._known(finding)
         between = ""
         if test.first is not None:
-            between = part("between", "between", first=test.first, second=test.second)
-        return sentence(
+            between = fill_part("between", "between", first=test.first, second=test.second)
+        return fill_sentence(
             "pass_lens",
-            attribute=one.attribute,
-            lens_title=self._title(one),
-            bound=self._bound(one, test.most),
-            alone=part("alone", "alone", alike=one.alike) if one.lens == "individual" else "",
+            attribute=finding.attribute,
+            lens_title=self._title(finding),
+            bound=self._bound(finding, test.most),
+            alone=fill_part("alone", "alone", alike=finding.alike)
+            if finding.lens == "individual"
+            else "",
             between=between,
-            same_attribute=one.attribute,
+            same_attribute=finding.attribute,
             tolerance=limit,
             confidence=self.confidence,
-            lens_note=_note(one),
+            lens_note=_note(finding),
         )
 
-    def undecided(self, one: LensFinding) -> str:
+    def undecided(self, finding: LensFinding) -> str:
         """Say what is seen, and what stays possible."""
-        test, limit = self._known(one)
+        test, limit = self._known(finding)
         parts = {
-            "attribute": one.attribute,
-            "lens_title": self._title(one),
+            "attribute": finding.attribute,
+            "lens_title": self._title(finding),
             "tolerance": limit,
         }
-        if one.lens == "projection":
-            return sentence(
+        if finding.lens == "projection":
+            return fill_sentence(
                 "undecided_projection",
-                notion=_plain(one.metric),
-                gap=self.gap(one, test.estimate),
+                notion=_plain(finding.metric),
+                gap=self.gap(finding, test.estimate),
                 first=test.first,
                 second=test.second,
-                lens_note=_note(one),
+                lens_note=_note(finding),
                 **parts,
             )
-        unknown = part("why_not_shown", "unknown_rows")
-        why = one.reason or ("" if one.lens == "extremes" else unknown)
-        why = "; ".join(filter(None, (why, one.note))) or unknown
-        return sentence(
+        unknown = fill_part("why_not_shown", "unknown_rows")
+        why = finding.reason or ("" if finding.lens == "extremes" else unknown)
+        why = "; ".join(filter(None, (why, finding.note))) or unknown
+        return fill_sentence(
             "undecided_lens",
-            gap=self._size(one, test.estimate),
-            seen_of="" if test.first is None else part("seen_of", "seen_of", **_sides(one, test)),
-            bound=self._bound(one, test.most),
-            alike_as=part("alike_as", "alike_as", alike=one.alike) if one.alike else "",
+            gap=self._size(finding, test.estimate),
+            seen_of=""
+            if test.first is None
+            else fill_part("seen_of", "seen_of", **_sides(finding, test)),
+            bound=self._bound(finding, test.most),
+            alike_as=fill_part("alike_as", "alike_as", alike=finding.alike)
+            if finding.alike
+            else "",
             remark=f"{why[:1].upper()}{why[1:]}",
             **parts,
         )
 
-    def lacking(self, one: LensFinding) -> str:
+    def lacking(self, finding: LensFinding) -> str:
         """Say why it could not be measured."""
-        about = part("of_attribute", "of_attribute", attribute=one.attribute)
-        return sentence(
+        about = fill_part("of_attribute", "of_attribute", attribute=finding.attribute)
+        return fill_sentence(
             "lacking_lens",
-            of_attribute=about if one.attribute else "",
-            lens_title=self._title(one),
-            reason=(one.reason or "").removeprefix("not run: "),
+            of_attribute=about if finding.attribute else "",
+            lens_title=self._title(finding),
+            reason=(finding.reason or "").removeprefix("not run: "),
         )
 
     def silent(self) -> Iterator[str]:
         """Say of which groups nothing is said, though others have tests."""
-        for one in self.binding:
-            compared = [test for test in one.tests if test.reason is None]
+        for criterion in self.binding:
+            compared = [test for test in criterion.tests if test.reason is None]
             measured = {name for test in compared for name in (test.first, test.second)}
             lacks = {
                 test.reason
-                for test in one.tests
+                for test in criterion.tests
                 if test.reason and not {test.first, test.second} <= measured
             }
             if measured and lacks:
-                yield sentence(
+                yield fill_sentence(
                     "silent_lens",
-                    attribute=one.attribute,
-                    lens=one.lens,
+                    attribute=criterion.attribute,
+                    lens=criterion.lens,
                     reasons="; ".join(sorted(filter(None, lacks))),
                 )
 
-    def row(self, one: LensFinding) -> list[str]:
+    def row(self, finding: LensFinding) -> list[str]:
         """Return a row of the table of questions."""
-        word = one.verdict.replace("_", " ") + ("" if one.binding else ", not binding")
-        head, test = [one.attribute, one.lens, word], one.telling
+        word = finding.verdict.replace("_", " ") + ("" if finding.binding else ", not binding")
+        head, test = [finding.attribute, finding.lens, word], finding.telling
         if test is None:
-            why = (one.reason or "").removeprefix("not run: ")
+            why = (finding.reason or "").removeprefix("not run: ")
             return [*head, "", "", "", "", why, "", ""]
         groups = ["", "", ""]
         if test.first is not None:
-            ends = [self._of(one, test, 1), self._of(one, test, 0)]
+            ends = [self._of(finding, test, 1), self._of(finding, test, 0)]
             groups = [*ends, f"{test.second}, {test.first}"]
-        fails = one.verdict == "fail"
+        fails = finding.verdict == "fail"
         bound = test.least if fails else test.most
-        shown = "" if math.isnan(bound) else f"{'>' if fails else '<'} {self._bound(one, bound)}"
+        shown = (
+            "" if math.isnan(bound) else f"{'>' if fails else '<'} {self._bound(finding, bound)}"
+        )
         p = "" if math.isnan(test.adjusted) else f"{test.adjusted:.2g}"
-        return [*head, *groups, self._size(one, test.estimate), shown, "", p]
+        return [*head, *groups, self._size(finding, test.estimate), shown, "", p]
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _known(self, one: LensFinding) -> tuple[LensTest, str]:
+    def _known(self, finding: LensFinding) -> tuple[LensTest, str]:
         """Return the comparison to tell of, and what is tolerated."""
-        test = one.telling
+        test = finding.telling
         assert test is not None
-        assert one.tolerance is not None
-        limit = one.tolerance.value
-        times = " times" if one.lens == "individual" else ""
-        return test, self.gap(one, limit) if one.is_share else f"{limit:g}{times}"
+        assert finding.tolerance is not None
+        limit = finding.tolerance.value
+        times = " times" if finding.lens == "individual" else ""
+        return test, self.gap(finding, limit) if finding.is_share else f"{limit:g}{times}"
 
-    def _size(self, one: LensFinding, value: float) -> str:
-        return self.gap(one, value) + (" times" if one.lens == "individual" else "")
+    def _size(self, finding: LensFinding, value: float) -> str:
+        return self.gap(finding, value) + (" times" if finding.lens == "individual" else "")
 
-    def _bound(self, one: LensFinding, value: float) -> str:
-        return self.bound(one, value) + (" times" if one.lens == "individual" else "")
+    def _bound(self, finding: LensFinding, value: float) -> str:
+        return self.bound(finding, value) + (" times" if finding.lens == "individual" else "")
 
-    def _title(self, one: LensFinding) -> str:
+    def _title(self, finding: LensFinding) -> str:
         """Return what a lens measures, with its name."""
-        if one.lens == "influence" and one.metric:
-            return part("lens_title", "influence_of_rate", rate=_plain(one.metric))
-        return part("lens_title", one.lens)
+        if finding.lens == "influence" and finding.metric:
+            return fill_part("lens_title", "influence_of_rate", rate=_plain(finding.metric))
+        return fill_part("lens_title", finding.lens)
 
-    def _of(self, one: LensFinding, test: LensTest, place: int) -> str:
+    def _of(self, finding: LensFinding, test: LensTest, place: int) -> str:
         """Return a group with its value and rows, as in tables."""
-        name, value, n = _side(one, test, place)
+        name, value, n = _side(finding, test, place)
         return f"{name} {value}" if n is None else f"{name} {value} of {n:,}"
 
 
-def _side(one: LensFinding, test: LensTest, place: int) -> tuple[str | None, str, int | None]:
+def _side(finding: LensFinding, test: LensTest, place: int) -> tuple[str | None, str, int | None]:
     """Return the name, value and rows of the first or the second group."""
     name, value, n = (
         (test.first, test.first_value, test.first_n),
         (test.second, test.second_value, test.second_n),
     )[place]
-    return name, share(value) if one.is_share else number(value), n
+    return name, share(value) if finding.is_share else number(value), n
 
 
-def _sides(one: LensFinding, test: LensTest) -> dict[str, str]:
+def _sides(finding: LensFinding, test: LensTest) -> dict[str, str]:
     """Return both groups of a comparison as parts of a sentence; the first has the higher value."""
     parts: dict[str, str] = {}
     for place, end in enumerate(("high", "low")):
-        name, value, n = _side(one, test, place)
+        name, value, n = _side(finding, test, place)
         assert n is not None
         parts |= {f"{end}_group": str(name), f"{end}_value": value, f"{end}_n": f"{n:,}"}
     return parts
 
 
-def _features(one: LensFinding, test: LensTest) -> str:
+def _features(finding: LensFinding, test: LensTest) -> str:
     """Return what goes with the gap of influence, where it is that of the group it looked at."""
-    if not one.features or one.first not in (test.first, test.second):
+    if not finding.features or finding.first not in (test.first, test.second):
         return ""
-    return part("goes_with", "goes_with", features=f"{one.features[:1].upper()}{one.features[1:]}")
+    return fill_part(
+        "goes_with", "goes_with", features=f"{finding.features[:1].upper()}{finding.features[1:]}"
+    )
 
 
 def _plain(metric: str) -> str:
     return metric.replace("_", " ")
 
 
-def _note(one: LensFinding) -> str:
+def _note(finding: LensFinding) -> str:
     """Return how a lens was run otherwise than asked for."""
-    return part("lens_note", "lens_note", note=one.note) if one.note else ""
+    return fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""

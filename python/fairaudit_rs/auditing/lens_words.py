@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..results.verdict import rejects
-from ..results.words import limits_text, listed, number, numbers
-from .sentences import part
+from ..results.verdict import rejects_at
+from ..results.words import join_names, limits_text, number, numbers
+from .sentences import fill_part
 
 if TYPE_CHECKING:
     from ..extremes.result import ExtremeResult
@@ -24,12 +24,12 @@ def _level(confidence: float) -> str:
 
 
 def _found(name: str, **parts: object) -> str:
-    return part("lens_found", name, **parts)
+    return fill_part("lens_found", name, **parts)
 
 
 def of_projection(result: ProjectionResult) -> str:
     """Return what the projection of scores shows; it never shows that there is no gap."""
-    shown = rejects(result.pvalue, 1 - result.confidence_level)
+    shown = rejects_at(result.pvalue, 1 - result.confidence_level)
     return _found("departs" if shown else "departs_not_shown", notion=result.notion)
 
 
@@ -68,7 +68,7 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
         level=_level(result.confidence_level),
         features_found=of_features(result)
         if has_direction
-        else part("features_found", "no_direction"),
+        else fill_part("features_found", "no_direction"),
     )
 
 
@@ -78,15 +78,16 @@ def of_features(result: InfluenceResult) -> str:
 
     def shown(held: bool) -> str:
         found = [
-            one.feature
-            for one in result.proxy_scores
-            if (one.kind == "ceteris_paribus") is held and rejects(one.adjusted_pvalue, alpha)
+            score.feature
+            for score in result.proxy_scores
+            if (score.kind == "ceteris_paribus") is held
+            and rejects_at(score.adjusted_pvalue, alpha)
         ]
-        return listed(list(dict.fromkeys(found)))
+        return join_names(list(dict.fromkeys(found)))
 
     own, alone = shown(False), shown(True)
     name = ("both" if alone else "features") if own else ("moving" if alone else "none")
-    return part("features_found", name, features=own, moving=alone)
+    return fill_part("features_found", name, features=own, moving=alone)
 
 
 def of_extremes(result: ExtremeResult) -> str:
@@ -94,13 +95,15 @@ def of_extremes(result: ExtremeResult) -> str:
     pair = result.clearest
     low, high = result.confidence_interval
     groups, estimate = [pair.first, pair.second], pair.estimate
-    known = {group: one.value for group, one in result.levels.items() if not math.isnan(one.value)}
+    known = {
+        group: level.value for group, level in result.levels.items() if not math.isnan(level.value)
+    }
     if len(known) > 2 and estimate < 0:
         groups.reverse()
         estimate, low, high = -estimate, -high, -low
-    values = [result.levels[one].value for one in groups]
+    values = [result.levels[label].value for label in groups]
     first, second, gap, *ends = numbers(*values, estimate, low, high)
-    names = [result.name_of(one) for one in groups]
+    names = [result.name_of(label) for label in groups]
     parts = {}
     if len(known) > 2:
         worst = max(known, key=lambda group: known[group])
@@ -109,7 +112,7 @@ def of_extremes(result: ExtremeResult) -> str:
             "worst_level": number(known[worst]),
             "n_groups": f"{len(known)}",
         }
-    shown = rejects(result.pvalue, 1 - result.confidence_level)
+    shown = rejects_at(result.pvalue, 1 - result.confidence_level)
     return _found(
         "extremes_of_several" if parts else "extremes_of_two",
         horizon=f"{result.horizon:,.0f}",
@@ -120,6 +123,6 @@ def of_extremes(result: ExtremeResult) -> str:
         gap=gap,
         limits=limits_text(low, high, (ends[0], ends[1])),
         level=_level(result.confidence_level),
-        differ_shown=part("differ_shown", "shown" if shown else "not_shown"),
+        differ_shown=fill_part("differ_shown", "shown" if shown else "not_shown"),
         **parts,
     )

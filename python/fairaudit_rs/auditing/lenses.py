@@ -9,23 +9,23 @@ from functools import partial
 from itertools import combinations
 from typing import Any, get_args
 
-from ..data.groups import group_name, label, pairs_of
+from ..data.groups import group_label, group_name, pairs_of
 from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
-from ..permutation.comparison import Settings, compare, visited_rows
-from ..permutation.question import Question, pose
+from ..permutation.comparison import ComparisonSettings, compare_groups, visited_rows
+from ..permutation.question import PermutationQuestion, pose_metric
 from ..permutation.result import PermutationResult
-from ..projection.lens import project
+from ..projection.lens import project_table
 from ..projection.result import ProjectionResult
 from . import lens_words as words
-from .binding import Bound, large_groups
+from .context import AuditContext, ModelInputs, design_refusal
 from .findings import LensFinding, LensTest, QuestionFinding, not_run
+from .lens_tolerances import LensTolerance, large_groups
 from .policy import Policy
-from .questions import Asked, Attribute, Computing
+from .questions import AuditedAttribute, ComputeOptions, PosedCriterion
 from .refusals import reason_of
 from .seeds import seed_of
-from .setting import Given, Setting, design_refusal
 
 #: What makes the permutation tests of an audit shorter.
 _ADVICE = (
@@ -45,28 +45,30 @@ _STOPS_EARLY = (
 Found = tuple[list[LensFinding], dict[str, Any]]
 
 
-def wanted(policy: Policy) -> tuple[LensName, ...]:
+def wanted_lenses(policy: Policy) -> tuple[LensName, ...]:
     """Return the lenses that a policy asks for."""
     return get_args(LensName) if policy.lenses == "auto" else tuple(policy.lenses)
 
 
-def able(policy: Policy, given: Given, table: AuditTable) -> list[LensName]:
+def available_lenses(policy: Policy, given: ModelInputs, table: AuditTable) -> list[LensName]:
     """Return the lenses of a policy that can be run on a table."""
     return [
         lens
-        for lens in wanted(policy)
+        for lens in wanted_lenses(policy)
         if lens == "permutation"
-        or (lacking(lens, given, table.roles) is None and design_refusal(lens, table) is None)
+        or (
+            missing_inputs(lens, given, table.roles) is None and design_refusal(lens, table) is None
+        )
     ]
 
 
-def run(setting: Setting, threshold: float) -> Found:
+def run_lenses(setting: AuditContext, threshold: float) -> Found:
     """Run the lenses that a policy asks for, beside the questions."""
     findings, results = [], {}
-    for lens in wanted(setting.policy):
+    for lens in wanted_lenses(setting.policy):
         found: Iterator[tuple[LensFinding, Any]] = iter(())
         if lens == "projection":
-            found = _projections(setting, threshold)
+            found = _run_projections(setting, threshold)
         elif lens != "permutation":
             found = _of_model(lens, setting)
         for finding, result in found:
@@ -74,13 +76,13 @@ def run(setting: Setting, threshold: float) -> Found:
                 told = dict.fromkeys((*result.warnings, *finding.warnings))
                 finding = replace(finding, warnings=tuple(told))
             bound = setting.bound(lens, finding.attribute)
-            findings.append(finding if bound is None else bound.judged(finding))
+            findings.append(finding if bound is None else bound.give_verdict(finding))
             if result is not None:
                 results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
     return findings, results
 
 
-def lacking(lens: str, given: Given, roles: Collection[str]) -> str | None:
+def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str | None:
     """Return what a lens needs that was not given."""
     has_model = given.model is not None and given.form is not None
     needed = {
@@ -102,63 +104,78 @@ def lacking(lens: str, given: Given, roles: Collection[str]) -> str | None:
     return needed.get(lens)
 
 
-def _of_model(lens: LensName, setting: Setting) -> Iterator[tuple[LensFinding, Any]]:
+def _of_model(lens: LensName, setting: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
     """Run a lens that asks a model, or looks at features; say what it needs where that is not."""
-    needed = lacking(lens, setting.given, setting.roles)
+    needed = missing_inputs(lens, setting.given, setting.roles)
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
     # Loaded where there is something to run only.
     from . import individual_lens, model_lenses
 
     run_it = {
-        "individual": individual_lens.individual,
-        "influence": model_lenses.influence,
-        "extremes": model_lenses.extremes,
+        "individual": individual_lens.run_individual,
+        "influence": model_lenses.run_influence,
+        "extremes": model_lenses.run_extremes,
     }[lens]
     return run_it(setting)
 
 
-def _projections(setting: Setting, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
+def _run_projections(setting: AuditContext, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
     """Project the scores of each attribute to the nearest ones that are fair."""
     computing = setting.computing
-    for one in setting.attributes:
-        roles = one.table.roles
+    for attribute in setting.attributes:
+        roles = attribute.table.roles
         notion: NotionName = "equal_opportunity" if "y_true" in roles else "statistical_parity"
         why = setting.why_not("projection")
-        if why is None and (needed := lacking("projection", setting.given, roles)) is not None:
+        if (
+            why is None
+            and (needed := missing_inputs("projection", setting.given, roles)) is not None
+        ):
             why = f"needs {needed}"
         if why is not None:
-            yield not_run("projection", one.name, why, notion), None
+            yield not_run("projection", attribute.name, why, notion), None
             continue
-        finding, result = _projected(one, notion, threshold, computing, setting.confidence)
-        bound = setting.bound("projection", one.name)
+        finding, result = _project_attribute(
+            attribute, notion, threshold, computing, setting.confidence
+        )
+        bound = setting.bound("projection", attribute.name)
         if bound is not None:
-            finding = _held(finding, bound, setting, one, partial(_pair, one, notion, threshold))
+            finding = _add_verdict(
+                finding,
+                bound,
+                setting,
+                attribute,
+                partial(_project_pair, attribute, notion, threshold),
+            )
         yield finding, result
 
 
-def _projected(
-    one: Attribute, notion: NotionName, threshold: float, computing: Computing, level: float
+def _project_attribute(
+    attribute: AuditedAttribute,
+    notion: NotionName,
+    threshold: float,
+    computing: ComputeOptions,
+    level: float,
 ) -> tuple[LensFinding, Any]:
     """Project the scores of all groups of an attribute."""
     try:
-        result = project(
-            one.table,
+        result = project_table(
+            attribute.table,
             notion,
             threshold=threshold,
-            groups=one.groups,
+            groups=attribute.groups,
             pos_label=computing.pos_label,
             level=level,
-            seed=seed_of(computing.seed, "projection", notion, one.name),
+            seed=seed_of(computing.seed, "projection", notion, attribute.name),
             n_threads=computing.n_threads,
         )
     except FairAuditError as error:
-        return not_run("projection", one.name, reason_of(error), notion), None
+        return not_run("projection", attribute.name, reason_of(error), notion), None
     low, high = result.confidence_interval
     finding = LensFinding(
         lens="projection",
         metric=notion,
-        attribute=one.name,
+        attribute=attribute.name,
         estimate=result.estimate,
         low=low,
         high=high,
@@ -169,11 +186,11 @@ def _projected(
     return finding, result
 
 
-def _held(
+def _add_verdict(
     finding: LensFinding,
-    bound: Bound,
-    setting: Setting,
-    one: Attribute,
+    bound: LensTolerance,
+    setting: AuditContext,
+    attribute: AuditedAttribute,
     project_pair: Callable[..., ProjectionResult],
 ) -> LensFinding:
     """Return a finding with the tests of all pairs: whether they depart by more than is tolerated.
@@ -182,56 +199,56 @@ def _held(
     """
     tests, measured = [], set()
     warnings: list[str] = []
-    for pair in combinations(large_groups(one), 2):
+    for pair in combinations(large_groups(attribute), 2):
         try:
             result = project_pair(pair, bound.tolerance, setting.computing)
         except FairAuditError as error:
-            tests.append(_no_departure(one, pair, reason_of(error)))
+            tests.append(_no_departure(attribute, pair, reason_of(error)))
             continue
         warnings += result.warnings
         if result.inconclusive is not None:
-            tests.append(_no_departure(one, pair, result.inconclusive))
+            tests.append(_no_departure(attribute, pair, result.inconclusive))
             continue
         measured |= set(pair)
-        tests.append(bound.of_pvalues(_departure(one, result)))
+        tests.append(bound.test_by_pvalues(_describe_departure(attribute, result)))
     # Whether all groups together can be projected plays no part where pairs can.
     reason = None if measured else finding.reason
-    coverage = setting.coverage(one, measured)
+    coverage = setting.coverage(attribute, measured)
     return replace(
         finding, tests=tuple(tests), coverage=coverage, reason=reason, warnings=tuple(warnings)
     )
 
 
-def _pair(
-    one: Attribute,
+def _project_pair(
+    attribute: AuditedAttribute,
     notion: NotionName,
     threshold: float,
     pair: tuple[Any, Any],
     tolerance: float,
-    computing: Computing,
+    computing: ComputeOptions,
 ) -> ProjectionResult:
-    return project(
-        one.table,
+    return project_table(
+        attribute.table,
         notion,
         threshold=threshold,
         groups=list(pair),
         epsilon=tolerance,
         pos_label=computing.pos_label,
-        seed=seed_of(computing.seed, "projection", notion, one.name),
+        seed=seed_of(computing.seed, "projection", notion, attribute.name),
         n_threads=computing.n_threads,
     )
 
 
-def _no_departure(one: Attribute, pair: tuple[Any, Any], reason: str) -> LensTest:
-    first, second = (group_name(group, one.name) for group in pair)
+def _no_departure(attribute: AuditedAttribute, pair: tuple[Any, Any], reason: str) -> LensTest:
+    first, second = (group_name(group, attribute.name) for group in pair)
     return LensTest(first=first, second=second, reason=reason)
 
 
-def _departure(one: Attribute, result: ProjectionResult) -> LensTest:
+def _describe_departure(attribute: AuditedAttribute, result: ProjectionResult) -> LensTest:
     """Return a pair of groups, the one with the higher rate first."""
     [found] = result.criteria
     sides = [
-        (value, group_name(group, one.name), None if math.isnan(used) else round(used))
+        (value, group_name(group, attribute.name), None if math.isnan(used) else round(used))
         for value, group, used in (
             (found.first_value, found.first, found.first_used),
             (found.second_value, found.second, found.second_used),
@@ -253,25 +270,29 @@ def _departure(one: Attribute, result: ProjectionResult) -> LensTest:
 
 
 def with_evidence(
-    asked: Sequence[Asked],
+    asked: Sequence[PosedCriterion],
     findings: Sequence[QuestionFinding],
     evidence: Evidence,
-    computing: Computing,
+    computing: ComputeOptions,
 ) -> tuple[tuple[QuestionFinding, ...], dict[str, Any]]:
     """Add permutation tests of equality: of binding questions that fail, or of all questions.
 
     Pairs of groups are tested where a question compared them, as with a reference.
     """
-    wanted: dict[str, list[tuple[Asked, QuestionFinding]]] = {}
+    wanted: dict[str, list[tuple[PosedCriterion, QuestionFinding]]] = {}
     names: list[str | None] = []
-    for one, finding in zip(asked, findings, strict=True):
+    for criterion, finding in zip(asked, findings, strict=True):
         fails = finding.binding and finding.verdict == "fail"
         is_wanted = evidence == "permutation" or (fails and evidence == "failures")
-        name = f"permutation: {one.metric.name} by {one.attribute.name}" if is_wanted else None
+        name = (
+            f"permutation: {criterion.metric.name} by {criterion.attribute.name}"
+            if is_wanted
+            else None
+        )
         names.append(name)
         if name is not None:
-            wanted.setdefault(name, []).append((one, finding))
-    tested = {name: _permuted(questions, computing) for name, questions in wanted.items()}
+            wanted.setdefault(name, []).append((criterion, finding))
+    tested = {name: _run_permutations(questions, computing) for name, questions in wanted.items()}
     results = {name: result for name, result in tested.items() if result is not None}
     found = tuple(
         finding if name is None else replace(finding, evidence=_pvalue_of(results.get(name)))
@@ -284,8 +305,8 @@ def _pvalue_of(result: PermutationResult | None) -> float:
     return math.nan if result is None else result.pvalue
 
 
-def _permuted(
-    questions: Sequence[tuple[Asked, QuestionFinding]], computing: Computing
+def _run_permutations(
+    questions: Sequence[tuple[PosedCriterion, QuestionFinding]], computing: ComputeOptions
 ) -> PermutationResult | None:
     """Return the permutation test of the groups that questions compared; None without a test.
 
@@ -296,7 +317,7 @@ def _permuted(
     if len(groups) < 2 or one.question.posed is None:
         return None
     seed = seed_of(computing.seed, "evidence", one.metric.name, one.attribute.name)
-    settings = Settings.checked(
+    settings = ComparisonSettings.checked(
         alternative="two-sided",
         adjust="holm",
         engine="auto",
@@ -311,7 +332,7 @@ def _permuted(
     )
     posed = _posed_for_permutations(one, groups)
     if posed is None:
-        posed = pose(
+        posed = pose_metric(
             one.attribute.table,
             one.metric,
             groups=groups,
@@ -320,15 +341,15 @@ def _permuted(
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
-    posed = posed.of_pairs(_compared(questions, groups))
+    posed = posed.of_pairs(_note_on_groups(questions, groups))
     if not _is_long(posed, settings.n_resamples):
-        return compare(posed, settings, _ADVICE)
-    result = compare(posed, replace(settings, adaptive=True), _ADVICE)
+        return compare_groups(posed, settings, _ADVICE)
+    result = compare_groups(posed, replace(settings, adaptive=True), _ADVICE)
     note = _STOPS_EARLY.format(n_resamples=settings.n_resamples)
     return replace(result, warnings=(*result.warnings, note))
 
 
-def _is_long(posed: Question, n_resamples: int) -> bool:
+def _is_long(posed: PermutationQuestion, n_resamples: int) -> bool:
     """Return whether all replicates of a permutation test take long, by its size alone."""
     if posed.problem.drawing_engine != "stream":
         return False
@@ -336,37 +357,41 @@ def _is_long(posed: Question, n_resamples: int) -> bool:
     return n_resamples * (sum(of_pairs) + of_all) > _MOST_VISITED
 
 
-def _posed_for_permutations(one: Asked, groups: Sequence[Any]) -> Question | None:
+def _posed_for_permutations(
+    criterion: PosedCriterion, groups: Sequence[Any]
+) -> PermutationQuestion | None:
     """Return the question as it was posed, if its permutations are those of a test of equality.
 
     The tests of an audit exchange all rows, where a test of equality exchanges within the strata
     that the metric has of its own. The seed is part of problems of functions.
     """
-    posed, kind = one.question.posed, one.metric.kind
-    own_strata = one.metric.conditions_on is not None and not one.attribute.table.strata
+    posed, kind = criterion.question.posed, criterion.metric.kind
+    own_strata = criterion.metric.conditions_on is not None and not criterion.attribute.table.strata
     if posed is None or own_strata or kind.reads == "function":
         return None
     keys = posed.problem.keys
-    if [label(key) for key in keys] != list(groups):
+    if [group_label(key) for key in keys] != list(groups):
         return None
     return replace(posed, pairs=pairs_of(keys, None), left_out=())
 
 
-def _compared(
-    questions: Sequence[tuple[Asked, QuestionFinding]], groups: Sequence[Any]
+def _note_on_groups(
+    questions: Sequence[tuple[PosedCriterion, QuestionFinding]], groups: Sequence[Any]
 ) -> set[frozenset[Any]]:
     """Return the pairs of groups of which some of these questions could fail; all if none did."""
     pairs = set()
-    for one, finding in questions:
-        keys = [] if one.question.posed is None else one.question.posed.problem.keys
-        only_pass = {frozenset(label(keys[i]) for i in pair) for pair in one.question.pass_only}
+    for question, finding in questions:
+        keys = [] if question.question.posed is None else question.question.posed.problem.keys
+        only_pass = {
+            frozenset(group_label(keys[i]) for i in pair) for pair in question.question.pass_only
+        }
         of_groups = (frozenset(group.group for group in pair.test.groups) for pair in finding.pairs)
         pairs |= set(of_groups) - only_pass
-    for one, finding in questions:
-        posed = one.question.posed
+    for question, finding in questions:
+        posed = question.question.posed
         if not finding.pairs and posed is not None:
             # Without a tolerance the pairs are those whose values are shown.
-            keys = [label(key) for key in posed.problem.keys]
+            keys = [group_label(key) for key in posed.problem.keys]
             pairs |= {frozenset((keys[i], keys[j])) for i, j in posed.pairs}
     everything = {frozenset(pair) for pair in combinations(groups, 2)}
     return pairs & everything or everything

@@ -18,12 +18,12 @@ from ..errors import (
     TooManyValuesError,
 )
 from ..extremes.attribute import read_attribute
-from ..extremes.forms import Form
+from ..extremes.forms import FeatureForm
 from ..extremes.lens import extreme_test
 from ..influence.lens import influence_audit
 from ..influence.rates import RATES
 from . import lens_words as words
-from .binding import rate_of, testable
+from .context import AuditContext, GroupMembership, Positions
 from .findings import LensFinding, QuestionFinding, not_run
 from .lens_tests import (
     measured_groups,
@@ -33,9 +33,9 @@ from .lens_tests import (
     repeats_of_levels,
     rows_of_levels,
 )
-from .questions import Attribute
+from .lens_tolerances import groups_of_eligible_size, rate_of
+from .questions import AuditedAttribute
 from .refusals import reason_of
-from .setting import People, Positions, Setting
 
 #: Regressions of features on each other: rows times squared features up to which they are made.
 MOST_REGRESSED = 20_000_000
@@ -44,7 +44,7 @@ MOST_REGRESSED = 20_000_000
 Ran = tuple[LensFinding, Any]
 
 
-def _tried(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> Ran:
+def _try_lens(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> Ran:
     """Run a lens; what it refuses is a finding, and stops nobody."""
     try:
         return make()
@@ -52,7 +52,7 @@ def _tried(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> R
         return not_run(lens, attribute, reason_of(error), metric), None
 
 
-def _taken(form: Form, rows: Positions) -> Any:
+def _take_rows(form: FeatureForm, rows: Positions) -> Any:
     """Return rows of features; all of them as they were given, with their index."""
     return form.given if len(rows) == form.n_rows else form.take(rows)
 
@@ -60,29 +60,31 @@ def _taken(form: Form, rows: Positions) -> Any:
 # -- influence ---------------------------------------------------------------------------------
 
 
-def influence(setting: Setting) -> Iterator[Ran]:
+def run_influence(setting: AuditContext) -> Iterator[Ran]:
     """Look for the features that go with the gap of the group that is worst off, by attribute."""
     form = setting.given.form
     assert form is not None
-    for one in setting.attributes:
-        metric = rate_of(setting.policy, one)
+    for attribute in setting.attributes:
+        metric = rate_of(setting.policy, attribute)
         why = setting.why_not("influence")
         if why is None and not metric:
-            why = f"the policy asks for none of {', '.join(RATES)} by {one.name}"
+            why = f"the policy asks for none of {', '.join(RATES)} by {attribute.name}"
         if why is None and "y_pred" not in setting.roles:
             why = "needs decisions"
         if why is not None:
-            yield not_run("influence", one.name, why, metric), None
+            yield not_run("influence", attribute.name, why, metric), None
             continue
-        make = partial(_explained, setting, one, metric, form)
-        yield _tried(make, "influence", one.name, metric)
+        make = partial(_explain_gap, setting, attribute, metric, form)
+        yield _try_lens(make, "influence", attribute.name, metric)
 
 
-def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran:
-    target = _worst(setting.questions, one, metric)
-    people = People.of(one)
+def _explain_gap(
+    setting: AuditContext, attribute: AuditedAttribute, metric: str, form: FeatureForm
+) -> Ran:
+    target = _find_worst_group(setting.questions, attribute, metric)
+    people = GroupMembership.from_attribute(attribute)
     columns = [name for name in ("y_true", "y_pred") if name in setting.roles]
-    found = one.table.rows(columns=columns, pos_label=setting.computing.pos_label).columns
+    found = attribute.table.rows(columns=columns, pos_label=setting.computing.pos_label).columns
     decided: dict[str, Any] = {name: found[name][people.rows].astype(np.int64) for name in columns}
     n, width = len(people.rows), form.n_columns
 
@@ -90,13 +92,13 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
         return influence_audit(
             decided.get("y_true"),
             decided["y_pred"],
-            X=_taken(form, people.rows),
+            X=_take_rows(form, people.rows),
             model=model,
-            sensitive_features={one.name: people.names},
+            sensitive_features={attribute.name: people.names},
             missing="keep_texts",
             target=target,
             metric=metric,
-            **setting.options("influence", metric, one.name),
+            **setting.options("influence", metric, attribute.name),
         )
 
     notes = []
@@ -114,13 +116,13 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
         result = of(None)
         notes.append(f"without the model: {reason}")
     low, high = result.confidence_interval
-    others = [group for group in one.groups if group != target]
-    first = group_name(target, one.name)
-    second = group_name(others[0], one.name) if len(others) == 1 else "all others"
+    others = [group for group in attribute.groups if group != target]
+    first = group_name(target, attribute.name)
+    second = group_name(others[0], attribute.name) if len(others) == 1 else "all others"
     finding = LensFinding(
         lens="influence",
         metric=metric,
-        attribute=one.name,
+        attribute=attribute.name,
         first=first,
         second=second,
         estimate=result.estimate,
@@ -131,31 +133,37 @@ def _explained(setting: Setting, one: Attribute, metric: str, form: Form) -> Ran
         note="; ".join(notes),
         told="" if math.isnan(low) else words.of_influence(result, first, second),
     )
-    bound = setting.bound("influence", one.name)
+    bound = setting.bound("influence", attribute.name)
     if bound is not None:
-        tested = testable(_question(setting.questions, one, metric).groups)
-        tests = of_rates(bound, setting.computing, one, metric, decided, people, tested)
-        coverage = setting.coverage(one, measured_groups(tested, tests))
+        tested = groups_of_eligible_size(_question(setting.questions, attribute, metric).groups)
+        tests = of_rates(bound, setting.computing, attribute, metric, decided, people, tested)
+        coverage = setting.coverage(attribute, measured_groups(tested, tests))
         features = words.of_features(result) if low > 0 or high < 0 else ""
         finding = replace(finding, tests=tests, coverage=coverage, features=features)
     return finding, result
 
 
-def _question(questions: Sequence[QuestionFinding], one: Attribute, metric: str) -> QuestionFinding:
+def _question(
+    questions: Sequence[QuestionFinding], attribute: AuditedAttribute, metric: str
+) -> QuestionFinding:
     """Return the question about a metric in an attribute."""
     return next(
         question
         for question in questions
-        if (question.metric, question.attribute) == (metric, one.name)
+        if (question.metric, question.attribute) == (metric, attribute.name)
     )
 
 
-def _worst(questions: Sequence[QuestionFinding], one: Attribute, metric: str) -> Any:
+def _find_worst_group(
+    questions: Sequence[QuestionFinding], attribute: AuditedAttribute, metric: str
+) -> Any:
     """Return the group that is worst off; where decisions do not say so, that of the lowest."""
-    question = _question(questions, one, metric)
+    question = _question(questions, attribute, metric)
     groups = [group for group in question.tested if not math.isnan(group.value)]
     if len(groups) < 2:
-        raise ArgumentError(f"fewer than two groups of {one.name} have a {metric} that was tested")
+        raise ArgumentError(
+            f"fewer than two groups of {attribute.name} have a {metric} that was tested"
+        )
     pick = max if question.worse_off == "higher" else min
     return pick(groups, key=lambda group: group.value).group
 
@@ -163,51 +171,53 @@ def _worst(questions: Sequence[QuestionFinding], one: Attribute, metric: str) ->
 # -- extremes ----------------------------------------------------------------------------------
 
 
-def extremes(setting: Setting) -> Iterator[Ran]:
+def run_extremes(setting: AuditContext) -> Iterator[Ran]:
     """Compare the worst cases of groups when an attribute is flipped, by attribute."""
     given = setting.given
-    for one in setting.attributes:
+    for attribute in setting.attributes:
         why = setting.why_not("extremes")
         if why is None and given.has_counterfactuals and "y_score" not in setting.roles:
             why = "needs y_score, the scores that counterfactual_score is compared with"
         if why is not None:
-            yield not_run("extremes", one.name, why, "ecd"), None
+            yield not_run("extremes", attribute.name, why, "ecd"), None
             continue
-        yield _tried(partial(_flipped, setting, one), "extremes", one.name, "ecd")
+        yield _try_lens(
+            partial(_flip_attribute, setting, attribute), "extremes", attribute.name, "ecd"
+        )
 
 
-def _flipped(setting: Setting, one: Attribute) -> Ran:
+def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> Ran:
     given = setting.given
-    people = People.of(one)
+    people = GroupMembership.from_attribute(attribute)
     design: dict[str, Any]
     if given.has_counterfactuals:
         names = ("y_score", "counterfactual_score")
-        found = one.table.rows(columns=names).columns
+        found = attribute.table.rows(columns=names).columns
         design = {name: found[name][people.rows] for name in names}
     else:
         assert given.form is not None
-        _check_column(given.form, one, people)
+        _check_column(given.form, attribute, people)
         classes = getattr(given.model, "classes_", getattr(given.model, "classes", None))
         known = classes is not None and not callable(classes)
         design = {
             "model": given.model,
-            "X": _taken(given.form, people.rows),
-            "attribute": one.name,
+            "X": _take_rows(given.form, people.rows),
+            "attribute": attribute.name,
             "pos_label": setting.computing.pos_label if known else None,
         }
 
     result = extreme_test(
         **design,
-        sensitive_features={one.name: people.names},
+        sensitive_features={attribute.name: people.names},
         missing="keep_texts",
-        **setting.options("extremes", one.name),
+        **setting.options("extremes", attribute.name),
     )
     low, high = result.confidence_interval
     pair = result.clearest
     finding = LensFinding(
         lens="extremes",
         metric="ecd",
-        attribute=one.name,
+        attribute=attribute.name,
         first=result.name_of(pair.first),
         second=result.name_of(pair.second),
         estimate=result.estimate,
@@ -217,31 +227,34 @@ def _flipped(setting: Setting, one: Attribute) -> Ran:
         note=repeats_of_levels(result),
         told=words.of_extremes(result),
     )
-    bound = setting.bound("extremes", one.name)
+    bound = setting.bound("extremes", attribute.name)
     if bound is not None:
         groups = {group for pair in measured_pairs(result) for group in pair}
         finding = replace(
             finding,
             tests=of_levels(bound, result),
-            coverage=setting.coverage(one, groups),
+            coverage=setting.coverage(attribute, groups),
             note="; ".join(filter(None, (rows_of_levels(bound, result), finding.note))),
         )
     return finding, result
 
 
-def _check_column(form: Form, one: Attribute, people: People) -> None:
+def _check_column(form: FeatureForm, attribute: AuditedAttribute, people: GroupMembership) -> None:
     """Refuse an attribute that is no column of X, or one that says something else there."""
     otherwise = "extreme_test takes other columns, flip= and counterfactual_score="
     if form.names is None:
-        raise ArgumentError(f"the columns of X have no names, so none is {one.name}; {otherwise}")
+        raise ArgumentError(
+            f"the columns of X have no names, so none is {attribute.name}; {otherwise}"
+        )
     unlike = (
-        f"the levels of {one.name} in X are not its groups, so that a flip of one is none of the "
+        f"the levels of {attribute.name} in X are not its groups, so that a flip of "
+        f"one is none of the "
         f"other; {otherwise}"
     )
     try:
-        found = read_attribute(one.name, form)
+        found = read_attribute(attribute.name, form)
     except ColumnError:
-        raise ArgumentError(f"{one.name} is no column of X to flip; {otherwise}") from None
+        raise ArgumentError(f"{attribute.name} is no column of X to flip; {otherwise}") from None
     except TooManyValuesError:
         raise ArgumentError(unlike) from None
     code = found.code[people.rows]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..data import labels, mixed
-from ..permutation import margins, melded, strata, within_strata
+from ..data import labels, mixed_clusters
+from ..permutation import melded_limits, strata, two_one_sided, within_strata
 
 #: By name, as in `sentences.SENTENCES`; a note is printed with "Note: " before it and a full stop.
 NOTES = {
@@ -11,8 +11,8 @@ NOTES = {
     "many_strata": f"{{attribute}}, {{metric}}: {strata.MANY_STRATA}",
     "effect_varies": f"{{attribute}}, {{metric}}: {strata.EFFECT_VARIES}",
     "missing_texts": labels.MISSING_TEXTS_NOTE,
-    **mixed.SENTENCES,
-    **melded.SENTENCES,
+    **mixed_clusters.SENTENCES,
+    **melded_limits.SENTENCES,
     # -- the table and the verdict --
     "equal_is": (
         '"p equal" of a question without a threshold is about the two groups with the largest '
@@ -73,7 +73,7 @@ NOTES = {
 PARTS_OF_NOTES = {
     "refused": {"decisions": "negative decisions are", "others": "all but the {metric} is"},
     "why_open": {
-        **margins.SENTENCES,
+        **two_one_sided.SENTENCES,
         "no_stratum": strata.UNSHARED,
         "few_covered": (
             "only {share} % of people are in groups that could be tested; a pass needs {needed} %"

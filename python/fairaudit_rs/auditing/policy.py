@@ -8,21 +8,29 @@ from pathlib import Path
 from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.labels import matches
+from ..data.labels import label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Auto, Intersections, LensName, PresetName, RuleName, VerdictAdjustment
-from .criterion import Criterion, Label, is_default, known_keys, label, names, plain
-from .policy_file import read, written
+from .criterion import (
+    Criterion,
+    Label,
+    check_label,
+    check_names,
+    is_default,
+    known_keys,
+    to_plain_value,
+)
+from .policy_file import read_policy, write_toml
 from .presets import PRESETS, Content
 from .values import (
     DEFAULT_BANDS,
     LEAST_FLOOR,
+    check_text,
     cuts_of,
     lens_names,
     of_lenders,
     options_of,
-    text,
-    unique,
+    unique_criteria,
 )
 
 __all__ = ["Criterion", "Policy"]
@@ -149,20 +157,20 @@ class Policy:
             **({} if self.rule is None else {"rule": get_args(RuleName)}),
         }
         checked: dict[str, Any] = {
-            "name": text("name", self.name),
-            "criteria": unique(self.criteria),
+            "name": check_text("name", self.name),
+            "criteria": unique_criteria(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
             "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
             **shares,
-            "favourable": arguments.optional("favourable", self.favourable, label),
+            "favourable": arguments.optional("favourable", self.favourable, check_label),
             "punitive": arguments.flag("punitive", self.punitive),
-            "unknown": names("unknown", self.unknown),
+            "unknown": check_names("unknown", self.unknown),
             "bands": cuts_of(self.bands),
             "lenses": lens_names(self.lenses),
             "rule_options": options_of(self.rule, self.rule_options),
             "has_pass": arguments.flag("has_pass", self.has_pass),
             **{name: arguments.choice(name, getattr(self, name), words[name]) for name in words},
-            **{name: text(name, getattr(self, name), empty=True) for name in TEXTS},
+            **{name: check_text(name, getattr(self, name), empty=True) for name in TEXTS},
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -176,11 +184,16 @@ class Policy:
 
     def _check_lenses(self) -> None:
         """Refuse criteria of lenses that the policy does not compute."""
-        for one in self.criteria:
-            if one.lens is not None and self.lenses != "auto" and one.lens not in self.lenses:
+        for criterion in self.criteria:
+            if (
+                criterion.lens is not None
+                and self.lenses != "auto"
+                and criterion.lens not in self.lenses
+            ):
                 raise ArgumentError(
-                    f"lenses is {list(self.lenses)!r}, without {one.lens}, of which there is a "
-                    f"criterion; accepted: 'auto', or a list with {one.lens!r}",
+                    f"lenses is {list(self.lenses)!r}, without {criterion.lens}, of "
+                    f"which there is a "
+                    f"criterion; accepted: 'auto', or a list with {criterion.lens!r}",
                     argument="lenses",
                 )
 
@@ -208,7 +221,7 @@ class Policy:
         --------
         >>> import fairaudit_rs as fa
         >>> policy = fa.Policy.default(labels=True, scores=True)
-        >>> policy.name, [str(one) for one in policy.binding]
+        >>> policy.name, [str(criterion) for criterion in policy.binding]
         ('calibration', ['mean_residual, differences up to 0.05'])
         """
         given = {"labels": labels, "decisions": decisions, "scores": scores}
@@ -224,7 +237,11 @@ class Policy:
             )
         preset = _on_the_shelf(name)
         columns = {_COLUMNS[name] for name in known}
-        computed = [one for one in preset.criteria if columns >= {*metrics.get(one.name).needs}]
+        computed = [
+            criterion
+            for criterion in preset.criteria
+            if columns >= {*metrics.get(criterion.name).needs}
+        ]
         reason = "decisions were given and no labels"
         if labels:
             reason = f"labels and {'decisions' if decisions else 'scores'} were given"
@@ -305,7 +322,7 @@ class Policy:
                 f"criteria is {given['criteria']!r}; accepted: {_NEEDED['criteria']}",
                 argument="criteria",
             )
-        given["criteria"] = [Criterion.from_dict(one) for one in given["criteria"]]
+        given["criteria"] = [Criterion.from_dict(criterion) for criterion in given["criteria"]]
         return cls(**given)
 
     @classmethod
@@ -320,7 +337,7 @@ class Policy:
             and `Criterion`; ``preset`` takes a policy by name, whose other keys may be set. Errors
             name the key, its value and the line.
         """
-        found = read(path)
+        found = read_policy(path)
         if found.part("policy") is None:
             raise ArgumentError(
                 f"{found.name} has no table {found.header('policy')}; accepted: one with name and "
@@ -339,12 +356,12 @@ class Policy:
     @property
     def binding(self) -> tuple[Criterion, ...]:
         """The criteria that make the verdict."""
-        return tuple(one for one in self.criteria if one.binding)
+        return tuple(criterion for criterion in self.criteria if criterion.binding)
 
     @property
     def informative(self) -> tuple[Criterion, ...]:
         """The criteria that are reported beside."""
-        return tuple(one for one in self.criteria if not one.binding)
+        return tuple(criterion for criterion in self.criteria if not criterion.binding)
 
     def is_unknown(self, value: object) -> bool:
         """Whether a label says that the group of a person is not known, or is missing.
@@ -356,7 +373,7 @@ class Policy:
         """
         if not isinstance(value, str):
             return value is None or value != value
-        return value.strip().casefold() in {one.strip().casefold() for one in self.unknown}
+        return value.strip().casefold() in {name.strip().casefold() for name in self.unknown}
 
     def positive_label(self, values: Sequence[Label]) -> Label | None:
         """Return the value of labels and decisions that is positive; None is that of the data.
@@ -368,7 +385,7 @@ class Policy:
         """
         if self.favourable is None:
             return None
-        found = [value for value in values if matches(value, self.favourable)]
+        found = [value for value in values if label_matches(value, self.favourable)]
         if not found:
             raise DataError(
                 f"favourable is {self.favourable!r}, which is no value of labels and decisions; "
@@ -377,7 +394,7 @@ class Policy:
             )
         if not self.punitive:
             return found[0]
-        others = [value for value in values if not matches(value, self.favourable)]
+        others = [value for value in values if not label_matches(value, self.favourable)]
         if len(others) != 1:
             raise DataError(
                 f"favourable is {self.favourable!r} and there are {len(others):,} other values; "
@@ -393,7 +410,7 @@ class Policy:
     def binding_text(self) -> str:
         """Return the binding criteria in a line, and how strict the policy is about them."""
         reason = f" (the default, because {self.reason})" if self.reason else ""
-        binds = "; ".join(one.in_words for one in self.binding)
+        binds = "; ".join(criterion.in_words for criterion in self.binding)
         parts = [f'policy "{self.name}"{reason}']
         parts.append(f"binding: {binds}" if binds else "nothing binds, so nothing passes or fails")
         if binds and not self.has_pass:
@@ -413,17 +430,19 @@ class Policy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, from which `from_dict` makes the same again."""
-        plain_fields = {name: plain(getattr(self, name)) for name in _FIELDS if name != "criteria"}
+        plain_fields = {
+            name: to_plain_value(getattr(self, name)) for name in _FIELDS if name != "criteria"
+        }
         plain_fields["bands"] = {name: list(cuts) for name, cuts in self.bands.items()}
         plain_fields["rule_options"] = dict(self.rule_options)
-        criteria = [one.to_dict() for one in self.criteria]
+        criteria = [criterion.to_dict() for criterion in self.criteria]
         return {"schema_version": _VERSION, **plain_fields, "criteria": criteria}
 
     def to_toml(self) -> str:
         """Return the text of a file from which `load` makes the same again, but for the reason."""
         policy = {name: getattr(self, name) for name in _KEYS if self._differs(name)}
-        criteria = [("[[policy.criterion]]", one.to_dict()) for one in self.criteria]
-        return written([("[policy]", policy), *criteria])
+        criteria = [("[[policy.criterion]]", criterion.to_dict()) for criterion in self.criteria]
+        return write_toml([("[policy]", policy), *criteria])
 
     def _differs(self, name: str) -> bool:
         return not is_default(_FIELDS[name], getattr(self, name))
@@ -454,7 +473,9 @@ class Policy:
 def _on_the_shelf(name: str) -> Policy:
     """Return a preset that takes no options."""
     content = PRESETS[name]
-    return Policy(**{**content, "criteria": [Criterion(**one) for one in content["criteria"]]})
+    return Policy(
+        **{**content, "criteria": [Criterion(**criterion) for criterion in content["criteria"]]}
+    )
 
 
 def _made(content: dict[str, Any]) -> Policy:

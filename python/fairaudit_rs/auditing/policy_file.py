@@ -15,7 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError, FileError
-from .criterion import known_keys, names
+from .criterion import check_names, known_keys
 from .toml_lines import Path, key_lines
 
 #: Columns of the data by the arguments that they are given to, and whether there may be several.
@@ -88,7 +88,7 @@ class PolicyFile:
         return f", line {self.lines[place]}" if place else ""
 
 
-def read(path: str | FilePath) -> PolicyFile:
+def read_policy(path: str | FilePath) -> PolicyFile:
     """Return what a file says of policy and roles."""
     if not isinstance(path, str | FilePath):
         raise ArgumentTypeError(
@@ -137,7 +137,7 @@ def read_roles(path: str | FilePath) -> dict[str, Any]:
 
     ``combine`` has attributes by name, each with the columns of 0 and 1 that it is made of.
     """
-    found = read(path)
+    found = read_policy(path)
     return {} if found.part("roles") is None else found.made(_roles, "roles")
 
 
@@ -150,13 +150,15 @@ def _roles(content: Any) -> dict[str, Any]:
 
 
 def _combined(value: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, Mapping) or not all(isinstance(one, list) for one in value.values()):
+    if not isinstance(value, Mapping) or not all(
+        isinstance(columns, list) for columns in value.values()
+    ):
         raise ArgumentTypeError(
             f"combine is {value!r}; accepted: attributes, each with a list of columns, as "
             '{ race = ["black", "white"] }',
             argument="combine",
         )
-    return {name: names(f"combine of {name!r}", columns) for name, columns in value.items()}
+    return {name: check_names(f"combine of {name!r}", columns) for name, columns in value.items()}
 
 
 def _columns(name: str, value: object) -> str | tuple[str, ...]:
@@ -167,21 +169,27 @@ def _columns(name: str, value: object) -> str | tuple[str, ...]:
         raise ArgumentTypeError(
             f"{name} is {value!r}; accepted: the name of a column{many}", argument=name
         )
-    return names(name, value)
+    return check_names(name, value)
 
 
 # -- writing -----------------------------------------------------------------------------------
 
 
-def written(tables: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def write_toml(tables: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Return tables as TOML, each under its header."""
     return "\n".join(
-        "\n".join([header, *(f"{bare(key)} = {value_text(one)}" for key, one in table.items()), ""])
+        "\n".join(
+            [
+                header,
+                *(f"{quote_key(key)} = {value_text(entry)}" for key, entry in table.items()),
+                "",
+            ]
+        )
         for header, table in tables
     )
 
 
-def bare(key: str) -> str:
+def quote_key(key: str) -> str:
     """Return a key, in quotes where it needs some."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else value_text(key)
 
@@ -195,7 +203,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        pairs = (f"{bare(key)} = {value_text(entry)}" for key, entry in value.items())
+        pairs = (f"{quote_key(key)} = {value_text(entry)}" for key, entry in value.items())
         inside = ", ".join(pairs)
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, list | tuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
-from .keys import known_keys, names
+from .keys import check_names, known_keys
 
 if TYPE_CHECKING:
     from ..data.features import Features
@@ -43,10 +43,10 @@ class PolicyMetric:
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
-            "features": names("features", self.features),
+            "features": check_names("features", self.features),
             "directions": _directions(self.directions),
             "matrix": _matrix(self.matrix),
-            "matrix_features": names("matrix_features", self.matrix_features),
+            "matrix_features": check_names("matrix_features", self.matrix_features),
             "units": None if self.units is None else _units(self.units),
         }
         for name, value in checked.items():
@@ -90,7 +90,7 @@ class PolicyMetric:
         found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: _plain(value) for name, value in found.items() if value}
 
-    def of(self, features: Features) -> FairMetric:
+    def for_features(self, features: Features) -> FairMetric:
         """Return the fair metric for features of these names."""
         import numpy as np
 
@@ -135,7 +135,7 @@ class PolicyMetric:
         return replace(made, kind=kind, units=units, feature_names=features.names)
 
     def __str__(self) -> str:
-        free = [*self.features, *(" + ".join(one) for one in self.directions)]
+        free = [*self.features, *(" + ".join(direction) for direction in self.directions)]
         what = f"{', '.join(free)} at no cost" if free else "a matrix"
         return f"the metric of the policy ({what})"
 
@@ -148,11 +148,11 @@ class PolicyMetric:
 
 def _place(place: Mapping[str, int], name: str, key: str) -> int:
     if name not in place:
-        from ..data.columns import some
+        from ..data.columns import list_some
 
         raise ColumnError(
             f"{key} of fair_metric names {name!r}, which is no feature of X; accepted: "
-            f"{some(list(place), 20)}",
+            f"{list_some(list(place), 20)}",
             mentions=("fair_metric",),
         )
     return place[name]
@@ -180,13 +180,14 @@ def _directions(given: object) -> tuple[dict[str, float], ...]:
     if not arguments.is_listing(given) or isinstance(given, Mapping):
         raise ArgumentTypeError(f"directions is {given!r}; accepted: {accepted}")
     found = []
-    for one in given:
-        if not isinstance(one, Mapping):
-            raise ArgumentTypeError(f"directions holds {one!r}; accepted: {accepted}")
-        weights = {str(name): _number(f"weight of {str(name)!r}", one[name]) for name in one}
+    for entry in given:
+        if not isinstance(entry, Mapping):
+            raise ArgumentTypeError(f"directions holds {entry!r}; accepted: {accepted}")
+        weights = {str(name): _number(f"weight of {str(name)!r}", entry[name]) for name in entry}
         if not any(weights.values()):
             raise ArgumentError(
-                f"directions holds {dict(one)!r}, which is no direction; accepted: {accepted}, not "
+                f"directions holds {dict(entry)!r}, which is no direction; accepted: "
+                f"{accepted}, not "
                 "all 0"
             )
         found.append(weights)
@@ -212,4 +213,4 @@ def _matrix(given: object) -> tuple[tuple[float, ...], ...]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value

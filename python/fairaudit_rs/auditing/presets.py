@@ -221,4 +221,4 @@ NAMED = (
     PERFORMANCE,
 )
 RULES = (US_EEOC, NYC_LL144, FAIR_LENDING, CO_INSURANCE_DRAFT)
-PRESETS: Mapping[str, Content] = {one["name"]: one for one in (*NAMED, *RULES)}
+PRESETS: Mapping[str, Content] = {rule["name"]: rule for rule in (*NAMED, *RULES)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import metrics
-from ..data.groups import attribute_name, label
+from ..data.groups import attribute_name, group_label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, FairAuditError
@@ -19,8 +19,8 @@ from ..metrics.directions import agreed_value, better_value, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
 from ..permutation.equality import equality_tests
-from ..permutation.floors import CountedGroup
-from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, ask
+from ..permutation.minimum_counts import GroupCount
+from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, pose_tolerance
 from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, PairFinding, QuestionFinding
@@ -28,7 +28,7 @@ from .policy import Policy
 from .refusals import reason_of
 from .scales import check_scale
 from .seeds import seed_of
-from .sentences import part
+from .sentences import fill_part
 
 _WHY_NOT = "the data hold no {}"
 #: What columns are called in sentences.
@@ -36,7 +36,7 @@ _COLUMNS = {"y_true": "labels", "y_pred": "decisions", "y_score": "scores"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computing:
+class ComputeOptions:
     """How the tests of an audit are computed."""
 
     seed: int
@@ -48,7 +48,7 @@ class Computing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attribute:
+class AuditedAttribute:
     """An attribute, or several of them together: its table and the groups that are known."""
 
     name: str
@@ -65,7 +65,9 @@ class Attribute:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: AuditTable, names: Sequence[str], policy: Policy) -> Attribute:
+    def from_table(
+        cls, table: AuditTable, names: Sequence[str], policy: Policy
+    ) -> AuditedAttribute:
         """Take one attribute or several of a table."""
         chosen = table.by(*names)
         cells = chosen.cells(columns=())
@@ -74,7 +76,7 @@ class Attribute:
         return cls(
             name=attribute_name(names),
             table=chosen,
-            groups=tuple(label(key) for key in sizes if key not in unknown),
+            groups=tuple(group_label(key) for key in sizes if key not in unknown),
             n_unknown=cells.n_missing + sum(sizes[key] for key in unknown),
             parts=tuple(names),
             share_unknown=1 - chosen.people.share(set(sizes) - unknown)
@@ -90,11 +92,11 @@ class Attribute:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class PosedCriterion:
     """A criterion, asked of an attribute."""
 
     criterion: Criterion
-    attribute: Attribute
+    attribute: AuditedAttribute
     binding: bool
     metric: Metric
     question: ToleranceQuestion
@@ -120,47 +122,53 @@ class Asked:
         return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
 
 
-def asked_of(policy: Policy, attributes: Sequence[Attribute], computing: Computing) -> list[Asked]:
+def asked_of(
+    policy: Policy, attributes: Sequence[AuditedAttribute], computing: ComputeOptions
+) -> list[PosedCriterion]:
     """Ask every criterion of every attribute that it is about.
 
     Replicates that are too few for the comparisons so far are refused before more is read.
     """
-    found: list[Asked] = []
+    found: list[PosedCriterion] = []
     for criterion in policy.criteria:
         if criterion.metric is None:
             continue
         metric = metrics.get(criterion.metric)
-        for one in attributes:
+        for attribute in attributes:
             binding = criterion.binding and (
-                not one.is_intersection or policy.intersections == "bind"
+                not attribute.is_intersection or policy.intersections == "bind"
             )
-            if not _is_about(criterion, one) or (len(one.parts) > 2 and not binding):
+            if not _is_about(criterion, attribute) or (len(attribute.parts) > 2 and not binding):
                 continue
             found.append(
-                Asked(
+                PosedCriterion(
                     criterion=criterion,
-                    attribute=one,
+                    attribute=attribute,
                     binding=binding,
                     metric=metric,
-                    question=_ask(criterion, metric, one, policy, computing, binding),
+                    question=_pose_criterion(
+                        criterion, metric, attribute, policy, computing, binding
+                    ),
                 )
             )
-            if binding and not one.is_intersection:
+            if binding and not attribute.is_intersection:
                 _check_resamples(found, policy, computing)
     return found
 
 
-def _check_resamples(asked: Sequence[Asked], policy: Policy, computing: Computing) -> None:
+def _check_resamples(
+    asked: Sequence[PosedCriterion], policy: Policy, computing: ComputeOptions
+) -> None:
     """Refuse replicates that are too few for the binding questions about single attributes."""
-    single = [one for one in asked if not one.attribute.is_intersection]
-    Family.of(single, policy, computing).check_resamples()
+    single = [criterion for criterion in asked if not criterion.attribute.is_intersection]
+    Family.from_questions(single, policy, computing).check_resamples()
 
 
-def skipped(criterion: Criterion, attribute: Attribute, why: str) -> Asked:
+def skipped_finding(criterion: Criterion, attribute: AuditedAttribute, why: str) -> PosedCriterion:
     """Return a binding question that is not asked, with the reason."""
     assert criterion.metric is not None
     metric = metrics.get(criterion.metric)
-    return Asked(
+    return PosedCriterion(
         criterion=criterion,
         attribute=attribute,
         binding=True,
@@ -176,7 +184,7 @@ def _tolerance(criterion: Criterion) -> Tolerance | None:
     return None if criterion.tolerance is None else Tolerance(value=criterion.tolerance)
 
 
-def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
+def _is_about(criterion: Criterion, attribute: AuditedAttribute) -> bool:
     if not attribute.is_intersection:
         return criterion.covers(attribute.name)
     # A group as reference is one of an attribute.
@@ -185,12 +193,12 @@ def _is_about(criterion: Criterion, attribute: Attribute) -> bool:
     )
 
 
-def _ask(
+def _pose_criterion(
     criterion: Criterion,
     metric: Metric,
-    attribute: Attribute,
+    attribute: AuditedAttribute,
     policy: Policy,
-    computing: Computing,
+    computing: ComputeOptions,
     binding: bool,
 ) -> ToleranceQuestion:
     table = attribute.table
@@ -213,7 +221,7 @@ def _ask(
     }
     try:
         check_scale(metric, tolerance, table, computing.pos_label)
-        return ask(
+        return pose_tolerance(
             table,
             metric,
             tolerance,
@@ -254,30 +262,34 @@ class Family:
     """
 
     policy: Policy
-    computing: Computing
+    computing: ComputeOptions
     n_tests: int
     #: The questions that count, by what makes them one.
-    counted: dict[Hashable, Asked] = field(default_factory=dict)
+    counted: dict[Hashable, PosedCriterion] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, asked: Sequence[Asked], policy: Policy, computing: Computing, n_others: int = 0
+    def from_questions(
+        cls,
+        asked: Sequence[PosedCriterion],
+        policy: Policy,
+        computing: ComputeOptions,
+        n_others: int = 0,
     ) -> Family:
         """Take the binding questions; of those with the same gaps the first one counts.
 
         ``n_others`` are the tests of other lenses.
         """
-        counted: dict[Hashable, Asked] = {}
-        for one in asked:
-            if one.binding and one.question.pairs:
-                counted.setdefault(one.family_key, one)
-        n_tests = n_others + sum(one.question.n_comparisons for one in counted.values())
+        counted: dict[Hashable, PosedCriterion] = {}
+        for criterion in asked:
+            if criterion.binding and criterion.question.pairs:
+                counted.setdefault(criterion.family_key, criterion)
+        n_tests = n_others + sum(criterion.question.n_comparisons for criterion in counted.values())
         return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
 
     def check_resamples(self) -> None:
         """Refuse replicates that are too few for some binding question to fail."""
-        for one in self.counted.values():
-            one.question.check_resamples(
+        for criterion in self.counted.values():
+            criterion.question.check_resamples(
                 self.computing.n_resamples, self._n_each, self.policy.alpha
             )
 
@@ -286,20 +298,22 @@ class Family:
         """How many comparisons a fail is quoted for."""
         return self.n_tests if self.policy.adjustment == "holm" else 1
 
-    def findings(self, asked: Sequence[Asked]) -> tuple[QuestionFinding, ...]:
+    def findings(self, asked: Sequence[PosedCriterion]) -> tuple[QuestionFinding, ...]:
         """Test all questions, and give each its verdict."""
         self.check_resamples()
-        tested = {key: self._tests(one, self.n_tests) for key, one in self.counted.items()}
+        tested = {
+            key: self._tests(criterion, self.n_tests) for key, criterion in self.counted.items()
+        }
         adjusted = self._adjusted(tested)
-        return tuple(self._finding(one, tested, adjusted) for one in asked)
+        return tuple(self._finding(criterion, tested, adjusted) for criterion in asked)
 
-    def _tests(self, one: Asked, n_tests: int) -> tuple[ToleranceTest, ...]:
+    def _tests(self, criterion: PosedCriterion, n_tests: int) -> tuple[ToleranceTest, ...]:
         each = n_tests if self.policy.adjustment == "holm" else 1
-        return one.question.tests(
+        return criterion.question.tests(
             alpha=self.policy.alpha,
             n_tests=each,
             n_resamples=self.computing.n_resamples,
-            seed=seed_of(self.computing.seed, *one.name),
+            seed=seed_of(self.computing.seed, *criterion.name),
             n_threads=self.computing.n_threads,
             callback=self.computing.callback,
         )
@@ -315,21 +329,21 @@ class Family:
 
     def _finding(
         self,
-        one: Asked,
+        criterion: PosedCriterion,
         tested: Mapping[Hashable, Sequence[ToleranceTest]],
         adjusted: Mapping[Hashable, list[float]],
     ) -> QuestionFinding:
-        question, metric = one.question, one.metric
+        question, metric = criterion.question, criterion.metric
         found = QuestionFinding(
             metric=metric.name,
             description=metric.description,
             is_share=metric.is_proportion,
-            attribute=one.attribute.name,
-            is_intersection=one.attribute.is_intersection,
+            attribute=criterion.attribute.name,
+            is_intersection=criterion.attribute.is_intersection,
             tolerance=question.tolerance,
-            binding=one.binding,
+            binding=criterion.binding,
             verdict="not_measurable"
-            if question.tolerance is not None and one.why_skipped is None
+            if question.tolerance is not None and criterion.why_skipped is None
             else "not_asked",
             groups=question.groups,
             pairs=(),
@@ -346,18 +360,18 @@ class Family:
         if not question.pairs:
             return found
         tests: Sequence[ToleranceTest]
-        if one.binding:
-            first = self.counted[one.family_key]
-            tests, fails = tested[one.family_key], adjusted[one.family_key]
-            if first is not one:
+        if criterion.binding:
+            first = self.counted[criterion.family_key]
+            tests, fails = tested[criterion.family_key], adjusted[criterion.family_key]
+            if first is not criterion:
                 found = replace(found, same_as=first.metric.name)
                 is_same = metric.native.fraction == first.metric.native.fraction
-                tests = [_mirrored(test, question.groups, is_same) for test in tests]
+                tests = [_mirror_test(test, question.groups, is_same) for test in tests]
             n_tests = self.n_tests
         else:
             n_tests = question.n_comparisons
             try:
-                tests = self._tests(one, n_tests)
+                tests = self._tests(criterion, n_tests)
             except FairAuditError as error:
                 return replace(found, reason=reason_of(error))
             pvalues = [test.p_fail for test in tests] + [1.0] * (n_tests - len(tests))
@@ -369,7 +383,7 @@ class Family:
             times = question.rows_to_pass(tests, self.policy.alpha)
             pairs = tuple(pair.with_rows_to_pass(times) for pair in pairs)
         word = verdict.of_question(
-            verdict.Pairs(fails, [test.p_pass for test in tests]),
+            verdict.PairPValues(fails, [test.p_pass for test in tests]),
             alpha=self.policy.alpha,
             coverage=question.coverage,
             min_coverage=self.policy.min_coverage,
@@ -387,12 +401,12 @@ class Family:
         tolerance, alpha = question.tolerance, self.policy.alpha
         assert tolerance is not None
         word: Verdict = "inconclusive"
-        if verdict.rejects(adjusted, alpha):
+        if verdict.rejects_at(adjusted, alpha):
             word = "fail"
             # A later step of Holm can reject where the first one would not.
             beyond = max if tolerance.scale == "difference" else min
             test = replace(test, least=beyond(test.least, tolerance.value))
-        elif verdict.rejects(test.p_pass, alpha):
+        elif verdict.rejects_at(test.p_pass, alpha):
             word = verdict.in_policy("pass", self.policy.has_pass)
         telling = None
         if word == "inconclusive":
@@ -403,8 +417,8 @@ class Family:
     def _why_no_pass(self, question: ToleranceQuestion) -> str:
         if question.withheld:
             n = len(question.withheld)
-            return part("why_open", "group_withheld" if n == 1 else "withheld", n=n)
-        return part(
+            return fill_part("why_open", "group_withheld" if n == 1 else "withheld", n=n)
+        return fill_part(
             "why_open",
             "few_covered",
             share=f"{100 * question.coverage:.1f}",
@@ -412,10 +426,10 @@ class Family:
         )
 
 
-def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup], is_same: bool) -> ToleranceTest:
+def _mirror_test(test: ToleranceTest, groups: Sequence[GroupCount], is_same: bool) -> ToleranceTest:
     """Return a test of a metric as that of another one with the same gaps, and other values."""
-    of_other = {one.group: one for one in groups}
-    first, second = (of_other[one.group] for one in test.groups)
+    of_other = {name.group: name for name in groups}
+    first, second = (of_other[group.group] for group in test.groups)
     if is_same:
         # Another name of the same metric.
         return replace(test, first=first, second=second)
@@ -423,13 +437,15 @@ def _mirrored(test: ToleranceTest, groups: Sequence[CountedGroup], is_same: bool
     return replace(test, first=second, second=first, within=within)
 
 
-def overall(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
+def overall_verdict(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
     """Return the verdict of an audit: the worst of its binding questions and lenses.
 
     A binding question that was not asked withholds a pass.
     """
-    word = verdict.worst(one.verdict for one in findings if one.binding)
-    skipped = any(isinstance(one, QuestionFinding) and one.is_skipped for one in findings)
+    word = verdict.worst_verdict(finding.verdict for finding in findings if finding.binding)
+    skipped = any(
+        isinstance(finding, QuestionFinding) and finding.is_skipped for finding in findings
+    )
     return "inconclusive" if word == "pass" and skipped else word
 
 
@@ -439,8 +455,8 @@ def least_coverage(findings: Sequence[QuestionFinding | LensFinding]) -> float:
     NaN where nothing binds, or a lens that binds was not run.
     """
     known = [
-        one.coverage
-        for one in findings
-        if one.binding and not (isinstance(one, QuestionFinding) and one.is_skipped)
+        finding.coverage
+        for finding in findings
+        if finding.binding and not (isinstance(finding, QuestionFinding) and finding.is_skipped)
     ]
     return math.nan if not known or any(map(math.isnan, known)) else min(known)

@@ -10,12 +10,12 @@ from typing import Any
 from .._native import __version__
 from ..data.cells import Cells
 from ..data.equality import Value
-from ..data.labels import matches
+from ..data.labels import label_matches
 from ..data.tables import AuditTable
 from ..errors import DataError
-from ..results.words import listed
+from ..results.words import join_names
 from .policy import Policy
-from .sentences import sentence
+from .sentences import fill_sentence
 
 #: Names of columns in sentences, by argument.
 _ROLES = {
@@ -50,7 +50,7 @@ class AuditRequest(Value):
     version: str = __version__
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         *,
         data: Any,
@@ -82,22 +82,22 @@ class AuditRequest(Value):
     def lines(self, n_rows: int) -> Iterator[str]:
         """Yield the request as sentences."""
         rows = "1 row" if n_rows == 1 else f"{n_rows:,} rows"
-        yield sentence("asked_data", data=self.data, rows=rows, version=self.version)
+        yield fill_sentence("asked_data", data=self.data, rows=rows, version=self.version)
         for text in self.filters:
-            yield sentence("asked_filter", filter=text)
+            yield fill_sentence("asked_filter", filter=text)
         columns = [f"{_ROLES[role]} {name}" for role, name in self.columns.items()]
-        yield sentence(
+        yield fill_sentence(
             "asked_columns",
-            columns="; ".join([*columns, f"attributes {listed(list(self.attributes), 20)}"]),
+            columns="; ".join([*columns, f"attributes {join_names(list(self.attributes), 20)}"]),
         )
         for name, value in (("strata", self.strata), ("clusters", self.clusters)):
             if value:
-                yield sentence(f"asked_{name}", **{name: listed(list(value), 20)})
+                yield fill_sentence(f"asked_{name}", **{name: join_names(list(value), 20)})
         if self.favourable:
             values = [f"{column} = {value}" for column, value in self.favourable.items()]
-            yield sentence("asked_favourable", favourable=", ".join(values))
+            yield fill_sentence("asked_favourable", favourable=", ".join(values))
         if self.excluded:
-            yield sentence("asked_excluded", excluded="; ".join(self.excluded))
+            yield fill_sentence("asked_excluded", excluded="; ".join(self.excluded))
 
 
 def _described(data: Any) -> str:
@@ -109,7 +109,7 @@ def _described(data: Any) -> str:
     if isinstance(data, str | Path):
         return str(data)
     if isinstance(data, list | tuple) and all(isinstance(part, str | Path) for part in data):
-        return listed([str(part) for part in data], 3)
+        return join_names([str(part) for part in data], 3)
     package = type(data).__module__.partition(".")[0]
     return f"a {package} {type(data).__name__}"
 
@@ -135,7 +135,7 @@ def _favourable(policy: Policy, table: AuditTable, role: str, positive: Any) -> 
     except DataError:
         return None
     if policy.favourable is not None:
-        is_there = any(matches(value, policy.favourable) for value in values)
+        is_there = any(label_matches(value, policy.favourable) for value in values)
         return str(policy.favourable) if is_there else None
     if positive is None:
         if not set(values) <= {0, 1}:

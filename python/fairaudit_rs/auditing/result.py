@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ..data.groups import group_name, printable
+from ..data.groups import escape_controls, group_name
 from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..results import verdict as verdicts
@@ -28,16 +28,16 @@ from .findings import (
     question_row,
     stratum_rows,
 )
-from .markdown import markdown_table, plain
+from .markdown import escape_markdown, markdown_table
 from .policy import Policy
 from .questions import least_coverage
 from .request import AuditRequest
+from .rules.lines import rule_facts, rule_lines
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
-from .rules.told import rule_facts, rule_lines
-from .sentences import part, sentence
+from .sentences import fill_part, fill_sentence
 from .strata import stratum_tables
-from .wording import HEADS, Wording, headline, table
+from .wording import HEADS, Wording, question_table, verdict_headline
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,8 +122,8 @@ class Audit(Result):
     @property
     def covers_all(self) -> bool:
         """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
-        skipped = any(one.is_skipped for one in self.questions)
-        return not skipped and verdicts.covers(self.coverage, self.policy.strict_coverage)
+        skipped = any(question.is_skipped for question in self.questions)
+        return not skipped and verdicts.covers_enough(self.coverage, self.policy.strict_coverage)
 
     @cached_property
     def passes_for(self) -> PassesFor | None:
@@ -189,20 +189,20 @@ class Audit(Result):
     def _first_line(self) -> str:
         wording = self._wording
         covered = wording.coverage()
-        return sentence(
+        return fill_sentence(
             "headline",
-            verdict=headline(self.verdict, for_all=self.covers_all),
+            verdict=verdict_headline(self.verdict, for_all=self.covers_all),
             n_rows=f"{self.n_rows:,}",
             policy=self.policy.binding_text(),
-            covered=part("covered", "covered", shares=covered) if covered else "",
+            covered=fill_part("covered", "covered", shares=covered) if covered else "",
         )
 
     def summary(self) -> str:
         """Return the verdict in sentences that an auditor can quote."""
         lines = [self._first_line(), *self._request_lines, *self._wording.told(self.verdict)]
-        told = [_told(one) for one in self.others if one.told and not one.binding]
+        told = [_told(finding) for finding in self.others if finding.told and not finding.binding]
         if told:
-            lines += [sentence("others_inform"), *told]
+            lines += [fill_sentence("others_inform"), *told]
         return "\n".join(lines)
 
     @property
@@ -223,21 +223,21 @@ class Audit(Result):
         str
             Sentences are not wrapped.
         """
-        told = [f"  {printable(line)}" for line in self.rule_lines]
+        told = [f"  {escape_controls(line)}" for line in self.rule_lines]
         rule = ["", "What the rule says:", *told] if told else []
         return "\n".join([super().to_text(width), *rule])
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentences."""
-        has_labels = any(not math.isnan(one.base_rate) for one in self.base_rates)
+        has_labels = any(not math.isnan(rate.base_rate) for rate in self.base_rates)
         return (*self.warnings, *self._wording.limits(self.policy, has_labels))
 
     def _group_names(self) -> Sequence[str]:
-        names = [_named(one.attribute, one.group) for one in self.base_rates]
+        names = [_named(rate.attribute, rate.group) for rate in self.base_rates]
         return list(dict.fromkeys(names))
 
     def _group_lines(self, width: int | None = None) -> list[str]:
-        heads, rows = table(self._shown(), self._wording)
+        heads, rows = question_table(self._shown(), self._wording)
         # What stands in the place of numbers, why there are none, may be longer than its column.
         cells = [
             row if row[_OBSERVED] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
@@ -249,11 +249,13 @@ class Audit(Result):
 
     def _shown(self) -> list[QuestionFinding]:
         """Return the questions of single attributes, and those of intersections that tell."""
-        binding = [one for one in self.questions if one.binding]
-        others = [one for one in self.questions if not one.binding]
-        single = [one for one in others if one.attribute in self.attributes]
+        binding = [question for question in self.questions if question.binding]
+        others = [question for question in self.questions if not question.binding]
+        single = [finding for finding in others if finding.attribute in self.attributes]
         crossed = [
-            one for one in others if one.attribute not in self.attributes and one.verdict == "fail"
+            finding
+            for finding in others
+            if finding.attribute not in self.attributes and finding.verdict == "fail"
         ]
         return [*binding, *single, *crossed]
 
@@ -267,35 +269,39 @@ class Audit(Result):
         """
         first, *rest = self.summary().splitlines()
         head, _, told = first.partition(". ")
-        parts = [f"# {plain(head)}", plain(told), "\n".join(map(plain, rest))]
-        heads, rows = table(self.questions, self._wording)
+        parts = [
+            f"# {escape_markdown(head)}",
+            escape_markdown(told),
+            "\n".join(map(escape_markdown, rest)),
+        ]
+        heads, rows = question_table(self.questions, self._wording)
         parts += ["## Questions", markdown_table(heads, rows)]
         for title, of_strata, strata in stratum_tables(self.questions, self._wording):
-            parts += [f"## Strata: {plain(title)}", markdown_table(of_strata, strata)]
+            parts += [f"## Strata: {escape_markdown(title)}", markdown_table(of_strata, strata)]
         parts += self._base_rate_parts()
-        others = [one for one in self.others if not one.binding]
+        others = [finding for finding in self.others if not finding.binding]
         if others:
             lines = [
                 [
-                    one.lens,
-                    one.attribute,
-                    one.metric,
-                    *_shown(one.estimate, one.low, one.high),
-                    "" if math.isnan(one.pvalue) else f"{one.pvalue:.2g}",
-                    "; ".join(filter(None, [one.reason, one.note])),
+                    finding.lens,
+                    finding.attribute,
+                    finding.metric,
+                    *_shown(finding.estimate, finding.low, finding.high),
+                    "" if math.isnan(finding.pvalue) else f"{finding.pvalue:.2g}",
+                    "; ".join(filter(None, [finding.reason, finding.note])),
                 ]
-                for one in others
+                for finding in others
             ]
             heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
             parts += ["## Other lenses", markdown_table(heads, lines)]
-        notes = "\n".join(f"- {plain(text)}." for text in self.remarks)
+        notes = "\n".join(f"- {escape_markdown(text)}." for text in self.remarks)
         parts += ["## Notes", notes, f"Seed: {self.seed}", *self._rule_parts()]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _base_rate_parts(self) -> list[str]:
         """Return the base rates under their title."""
-        is_crude = any(one.is_crude for one in self.base_rates)
-        is_weighted = any(one.weight is not None for one in self.base_rates)
+        is_crude = any(rate.is_crude for rate in self.base_rates)
+        is_weighted = any(rate.weight is not None for rate in self.base_rates)
         how = ["crude values: all rows, without strata"] if is_crude else []
         how += ["shares by weight"] if is_weighted else []
         title = f"## Groups ({'; '.join(how)})" if how else "## Groups"
@@ -303,14 +309,14 @@ class Audit(Result):
         heads = ["attribute", "group", "rows", *people, "positive labels", "positive decisions"]
         rates = [
             [
-                one.attribute,
-                _named(one.attribute, one.group),
-                f"{one.n_rows:,}",
-                *([f"{one.n_people:,.1f}"] if is_weighted else []),
-                _percent(one.base_rate),
-                _percent(one.selection_rate),
+                rate.attribute,
+                _named(rate.attribute, rate.group),
+                f"{rate.n_rows:,}",
+                *([f"{rate.n_people:,.1f}"] if is_weighted else []),
+                _percent(rate.base_rate),
+                _percent(rate.selection_rate),
             ]
-            for one in self.base_rates
+            for rate in self.base_rates
         ]
         return [title, markdown_table(heads, rates)]
 
@@ -324,7 +330,7 @@ class Audit(Result):
                 [self.bias_audit.to_markdown().rstrip()],
                 rule_facts(self.policy, self.rule_report),
             )
-        told = "\n".join(f"- {plain(line)}" for line in lines)
+        told = "\n".join(f"- {escape_markdown(line)}" for line in lines)
         return ["## What the rule says", *tables, told]
 
     def plot(self) -> Chart:
@@ -351,12 +357,12 @@ class Audit(Result):
     @property
     def tables(self) -> tuple[str, ...]:
         """What `to_frame` can show, its default first."""
-        compared = any(one.pairs for one in self.questions) or any(
-            lens_pair_rows(one) for one in self.others
+        compared = any(question.pairs for question in self.questions) or any(
+            lens_pair_rows(finding) for finding in self.others
         )
         pairs = ("pairs",) if compared else ()
         ratios = ("impact_ratios",) if self.bias_audit and self.bias_audit.tables else ()
-        within = any(pair.test.within for one in self.questions for pair in one.pairs)
+        within = any(pair.test.within for question in self.questions for pair in question.pairs)
         strata = ("strata",) if within else ()
         return ("findings", *pairs, *strata, "groups", "base_rates", *ratios)
 
@@ -368,26 +374,26 @@ class Audit(Result):
         if table == "base_rates":
             return [
                 {
-                    "attribute": one.attribute,
-                    "group": _named(one.attribute, one.group),
-                    "n_rows": one.n_rows,
-                    "weight": math.nan if one.weight is None else one.weight,
-                    "base_rate": one.base_rate,
-                    "selection_rate": one.selection_rate,
-                    "is_crude": one.is_crude,
+                    "attribute": rate.attribute,
+                    "group": _named(rate.attribute, rate.group),
+                    "n_rows": rate.n_rows,
+                    "weight": math.nan if rate.weight is None else rate.weight,
+                    "base_rate": rate.base_rate,
+                    "selection_rate": rate.selection_rate,
+                    "is_crude": rate.is_crude,
                 }
-                for one in self.base_rates
+                for rate in self.base_rates
             ]
         make = {"pairs": pair_rows, "strata": stratum_rows}.get(table, group_rows)
         lenses = self.others if table == "pairs" else ()
         return [
-            *(row for one in self.questions for row in make(one, _named)),
-            *(row for one in lenses for row in lens_pair_rows(one)),
+            *(row for question in self.questions for row in make(question, _named)),
+            *(row for lens in lenses for row in lens_pair_rows(lens)),
         ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each question, then one for each other lens."""
-        questions = [question_row(one, _named) for one in self.questions]
+        questions = [question_row(question, _named) for question in self.questions]
         return [*questions, *map(lens_row, self.others)]
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -398,16 +404,20 @@ class Audit(Result):
         import html
 
         first, *rest = self.summary().splitlines()
-        heads, rows = table(self._shown(), self._wording)
+        heads, rows = question_table(self._shown(), self._wording)
         cells = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(printable(cell))}</td>" for cell in row) + "</tr>"
+            "<tr>"
+            + "".join(f"<td>{html.escape(escape_controls(cell))}</td>" for cell in row)
+            + "</tr>"
             for row in rows
         )
         head = "".join(f"<th>{name}</th>" for name in heads)
-        told = "".join(f"<p>{html.escape(printable(text))}</p>" for text in rest)
-        notes = "".join(f"<p>Note: {html.escape(printable(text))}.</p>" for text in self.remarks)
+        told = "".join(f"<p>{html.escape(escape_controls(text))}</p>" for text in rest)
+        notes = "".join(
+            f"<p>Note: {html.escape(escape_controls(text))}.</p>" for text in self.remarks
+        )
         return (
-            f"<div><p><b>{html.escape(printable(first))}</b></p>{told}<table><thead><tr>{head}"
+            f"<div><p><b>{html.escape(escape_controls(first))}</b></p>{told}<table><thead><tr>{head}"
             f"</tr></thead><tbody>{cells}</tbody></table>{notes}</div>"
         )
 
@@ -422,11 +432,15 @@ def _named(attribute: str, group: Any) -> str:
     return group_name(group, attribute)
 
 
-def _told(one: LensFinding) -> str:
+def _told(finding: LensFinding) -> str:
     """Return what a lens found as a line."""
-    note = part("lens_note", "lens_note", note=one.note) if one.note else ""
-    return sentence(
-        "lens_told", lens=one.lens, attribute=one.attribute, lens_found=one.told, lens_note=note
+    note = fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""
+    return fill_sentence(
+        "lens_told",
+        lens=finding.lens,
+        attribute=finding.attribute,
+        lens_found=finding.told,
+        lens_note=note,
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data.columns import Coded
+from ..data.columns import EncodedColumn
 from ..data.row_keys import row_hashes, row_keys, unit_hashes
+from .context import AuditContext, GroupMembership, Positions
 from .seeds import seed_of
-from .setting import People, Positions, Setting
 
 
-def sampled_rows(setting: Setting, name: str, rows: Positions, most: int) -> Positions:
+def sampled_rows(setting: AuditContext, name: str, rows: Positions, most: int) -> Positions:
     """Return at most so many rows, in their order, drawn by the seed and by what rows hold.
 
     A row holds its features, label, groups and weight, and the content of its cluster.
@@ -35,9 +35,9 @@ def sampled_rows(setting: Setting, name: str, rows: Positions, most: int) -> Pos
     return np.sort(rows[np.argsort(keys, kind="stable")[:most]])
 
 
-def _groups(setting: Setting, place: int, n_rows: int) -> Coded:
+def _groups(setting: AuditContext, place: int, n_rows: int) -> EncodedColumn:
     """Return the group of every row in an attribute; missing where it is not known."""
-    people = People.of(setting.attributes[place])
+    people = GroupMembership.from_attribute(setting.attributes[place])
     codes = np.full(n_rows, len(people.groups), dtype=np.uint32)
     codes[people.rows] = people.code
-    return Coded(codes, list(people.groups))
+    return EncodedColumn(codes, list(people.groups))

@@ -64,8 +64,8 @@ def _other_scale(
     except DataError:
         # More values than classes have.
         labels = table.numbers("y_true").tolist()
-    numbers = [one for one in labels if isinstance(one, int | float | np.number)]
-    wrong = [float(one) for one in numbers if one not in (0, 1)]
+    numbers = [label for label in labels if isinstance(label, int | float | np.number)]
+    wrong = [float(number) for number in numbers if number not in (0, 1)]
     return (
         ("y_true", wrong[0], "labels of 0 and 1, other classes with pos_label") if wrong else None
     )

@@ -114,7 +114,7 @@ def _type(hint: Any) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(inside)}
     if origin in (Union, types.UnionType):
-        options = [_type(one) for one in inside if one is not type(None)]
+        options = [_type(part) for part in inside if part is not type(None)]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _type(inside[1])}

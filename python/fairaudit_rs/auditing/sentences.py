@@ -178,12 +178,12 @@ _LENSES = f"(?:{'|'.join(get_args(LensName))})"
 _VALUE = r"-?(?:[\d,]*\.?\d+(?:e[+-]?\d+)?|infinite)(?: %)?|not measurable"
 
 
-def sentence(name: str, **parts: object) -> str:
+def fill_sentence(name: str, **parts: object) -> str:
     """Return a sentence of the table with its parts."""
     return SENTENCES[name].format(**parts)
 
 
-def part(of: str, name: str, **parts: object) -> str:
+def fill_part(of: str, name: str, **parts: object) -> str:
     """Return a part of a sentence."""
     return PARTS[of][name].format(**parts)
 
@@ -228,7 +228,7 @@ def _expression(template: str, known: dict[str, str], is_named: bool) -> str:
         name = found.group(1)
         inside = known.get(name, ".+?")
         if name in PARTS:
-            each = (_expression(one, known, is_named=False) for one in PARTS[name].values())
+            each = (_expression(word, known, is_named=False) for word in PARTS[name].values())
             inside = f"(?:{'|'.join(each)})?"
         group = f"(?P<{name}>{inside})" if is_named else f"(?:{inside})"
         text += re.escape(template[end : found.start()]) + group

@@ -26,19 +26,21 @@ def _stratified(
     findings: Sequence[QuestionFinding],
 ) -> Iterator[tuple[QuestionFinding, PairFinding, PairWithinStrata]]:
     """Yield the binding questions that compare within strata, with the pair that decides each."""
-    for one in findings:
-        pair = one.telling_pair
-        if one.binding and pair is not None and pair.test.within is not None:
-            yield one, pair, pair.test.within
+    for finding in findings:
+        pair = finding.telling_pair
+        if finding.binding and pair is not None and pair.test.within is not None:
+            yield finding, pair, pair.test.within
 
 
 def stratum_tables(
     findings: Sequence[QuestionFinding], wording: Wording
 ) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """Yield a title, heads and rows for each binding question that compares within strata."""
-    for one, pair, within in _stratified(findings):
-        first, second = (wording.named(one.attribute, group.group) for group in pair.test.groups)
-        title = f"{one.attribute}, {one.metric}: {first} and {second} in each stratum"
+    for finding, pair, within in _stratified(findings):
+        first, second = (
+            wording.named(finding.attribute, group.group) for group in pair.test.groups
+        )
+        title = f"{finding.attribute}, {finding.metric}: {first} and {second} in each stratum"
         if not within.strata:
             title += f" ({within.n_strata:,} strata, too many to list)"
         shown = sorted(within.strata, key=lambda stratum: -stratum.weight)[:_MOST_SHOWN]
@@ -46,16 +48,20 @@ def stratum_tables(
             title += f" (the {_MOST_SHOWN} of {within.n_strata:,} strata with the most weight)"
         heads = ["stratum", first, second, "gap", "weight"]
         kept = [stratum for stratum in within.strata if stratum in shown]
-        yield title, heads, [_row(one, stratum, within.names, wording) for stratum in kept]
+        yield title, heads, [_row(finding, stratum, within.names, wording) for stratum in kept]
 
 
 def _row(
-    one: QuestionFinding, stratum: StratumGap, names: tuple[str, ...], wording: Wording
+    finding: QuestionFinding, stratum: StratumGap, names: tuple[str, ...], wording: Wording
 ) -> list[str]:
     def value(value: float, n: int) -> str:
-        return f"no value ({n:,})" if math.isnan(value) else f"{wording.value(one, value)} of {n:,}"
+        return (
+            f"no value ({n:,})"
+            if math.isnan(value)
+            else f"{wording.value(finding, value)} of {n:,}"
+        )
 
-    gap = "" if math.isnan(stratum.gap) else wording.value(one, stratum.gap)
+    gap = "" if math.isnan(stratum.gap) else wording.value(finding, stratum.gap)
     return [
         stratum_name(names, stratum.stratum),
         value(stratum.first_value, stratum.first_n),
@@ -67,17 +73,17 @@ def _row(
 
 def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
     """Say whether the gap of a binding question is the same in all strata."""
-    for one, pair, within in _stratified(findings):
-        who = " and ".join(named(one.attribute, group.group) for group in pair.test.groups)
-        yield note_of_homogeneity(within, f"{one.attribute}, {one.metric}, {who}")
+    for finding, pair, within in _stratified(findings):
+        who = " and ".join(named(finding.attribute, group.group) for group in pair.test.groups)
+        yield note_of_homogeneity(within, f"{finding.attribute}, {finding.metric}, {who}")
 
 
 def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[str]:
     """Warn of strata of binding questions that can be a sample of others, as queries are."""
-    for one in findings:
-        within = [pair.test.within for pair in one.pairs if pair.test.within is not None]
-        if one.binding and within:
-            n_rows = {group.group: group.n_rows for group in one.tested}
+    for finding in findings:
+        within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]
+        if finding.binding and within:
+            n_rows = {group.group: group.n_rows for group in finding.tested}
             note = note_of_sample(within, n_rows)
             if note is not None:
-                yield f"{one.attribute}, {one.metric}: {note}"
+                yield f"{finding.attribute}, {finding.metric}: {note}"

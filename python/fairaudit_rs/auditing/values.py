@@ -10,7 +10,7 @@ from typing import Any, get_args
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import LensName
-from .criterion import Criterion, label, names
+from .criterion import Criterion, check_label, check_names
 
 #: Rows that count which a group needs at least: below, a verdict errs more often than it says.
 LEAST_FLOOR = 30
@@ -18,7 +18,7 @@ LEAST_FLOOR = 30
 DEFAULT_BANDS: Mapping[str, tuple[float, ...]] = MappingProxyType({"age": (25, 45)})
 
 
-def text(name: str, value: object, empty: bool = False) -> str:
+def check_text(name: str, value: object, empty: bool = False) -> str:
     """Return a text, not empty unless it may be."""
     if isinstance(value, str) and (empty or value.strip()):
         return value
@@ -26,7 +26,7 @@ def text(name: str, value: object, empty: bool = False) -> str:
     raise error(f"{name} is {value!r}; accepted: a text{'' if empty else ', not empty'}")
 
 
-def unique(value: object) -> tuple[Criterion, ...]:
+def unique_criteria(value: object) -> tuple[Criterion, ...]:
     """Return criteria that do not repeat each other."""
     accepted = "a list of Criterion, one or more"
     if isinstance(value, Mapping) or not arguments.is_listing(value):
@@ -35,20 +35,21 @@ def unique(value: object) -> tuple[Criterion, ...]:
     if not criteria:
         raise ArgumentError(f"criteria is empty; accepted: {accepted}", argument="criteria")
     seen: set[Any] = set()
-    for one in criteria:
-        if not isinstance(one, Criterion):
+    for criterion in criteria:
+        if not isinstance(criterion, Criterion):
             raise ArgumentTypeError(
-                f"criteria holds {one!r}; accepted: {accepted}", argument="criteria"
+                f"criteria holds {criterion!r}; accepted: {accepted}", argument="criteria"
             )
-        if one.lens is not None:
-            _check_apart(one, [lens for lens in seen if isinstance(lens, Criterion)])
-            seen.add(one)
+        if criterion.lens is not None:
+            _check_apart(criterion, [lens for lens in seen if isinstance(lens, Criterion)])
+            seen.add(criterion)
             continue
-        key = (one.metric, one.ratio is None, one.attributes, one.reference)
+        key = (criterion.metric, criterion.ratio is None, criterion.attributes, criterion.reference)
         if key in seen:
-            kind = "ratio" if one.ratio is not None else "tolerance"
+            kind = "ratio" if criterion.ratio is not None else "tolerance"
             raise ArgumentError(
-                f"criteria has {one.metric} with a {kind} twice; accepted: one criterion for each "
+                f"criteria has {criterion.metric} with a {kind} twice; accepted: one "
+                f"criterion for each "
                 "metric, attributes and reference",
                 argument="criteria",
             )
@@ -56,14 +57,17 @@ def unique(value: object) -> tuple[Criterion, ...]:
     return criteria
 
 
-def _check_apart(one: Criterion, others: Iterable[Criterion]) -> None:
+def _check_apart(criterion: Criterion, others: Iterable[Criterion]) -> None:
     """Refuse a second criterion of a lens that is about an attribute of the first."""
     for other in others:
-        both = set(one.attributes or other.attributes or ()) & set(other.attributes or ())
-        if one.lens == other.lens and (None in (one.attributes, other.attributes) or both):
+        both = set(criterion.attributes or other.attributes or ()) & set(other.attributes or ())
+        if criterion.lens == other.lens and (
+            None in (criterion.attributes, other.attributes) or both
+        ):
             about = f" for {' and '.join(sorted(both))}" if both else ""
             raise ArgumentError(
-                f"criteria has the lens {one.lens} twice{about}; accepted: one criterion for each "
+                f"criteria has the lens {criterion.lens} twice{about}; accepted: one "
+                f"criterion for each "
                 "lens and attribute",
                 argument="criteria",
             )
@@ -77,7 +81,7 @@ def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:
             argument="bands",
         )
     return MappingProxyType(
-        {text("bands", name): _cuts(name, cuts) for name, cuts in value.items()}
+        {check_text("bands", name): _cuts(name, cuts) for name, cuts in value.items()}
     )
 
 
@@ -104,12 +108,12 @@ def lens_names(value: object) -> Any:
         accepted = ", ".join(map(repr, words))
         error = ArgumentError if isinstance(value, str) else ArgumentTypeError
         raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")
-    found = names("lenses", value)
+    found = check_names("lenses", value)
     if not found:
         raise ArgumentError(
             "lenses is empty; accepted: 'auto', or a list of lenses", argument="lenses"
         )
-    return tuple(arguments.choice("lenses", one, words) for one in found)
+    return tuple(arguments.choice("lenses", lens, words) for lens in found)
 
 
 #: Options of rules, and what they are.
@@ -129,14 +133,14 @@ def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
             argument="rule_options",
         )
     found: dict[str, str | bool] = {}
-    for name, one in value.items():
+    for name, option in value.items():
         if name not in known:
             raise ArgumentError(
                 f"rule_options has {name!r}; accepted: {accepted}", argument="rule_options"
             )
         is_text = known[name] is str
         what = f"rule_options of {name!r}"
-        found[name] = text(what, one) if is_text else arguments.flag(what, one)
+        found[name] = check_text(what, option) if is_text else arguments.flag(what, option)
     return MappingProxyType(found)
 
 
@@ -156,7 +160,7 @@ def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
         )
     for name, group in references.items():
         for part in group if isinstance(group, tuple) else (group,):
-            label(f"references of {name!r}", part)
+            check_label(f"references of {name!r}", part)
     return [
         Criterion(metric="selection_rate", ratio=ratio, attributes=(name,), reference=group)
         for name, group in references.items()

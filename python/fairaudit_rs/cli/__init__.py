@@ -24,7 +24,7 @@ from .extremes import extremes
 from .influence import influence
 from .init import init
 from .intervals import intervals
-from .messages import say, with_options
+from .messages import print_text, with_options
 from .metrics import list_metrics
 from .permutation import permutation
 from .power import power
@@ -35,7 +35,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 
-class _Group(click.Group):
+class _CommandGroup(click.Group):
     """Shows our errors as one line with exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -43,24 +43,24 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except FairAuditError as error:
             command = self.commands[str(ctx.invoked_subcommand)]
-            say(f"fairaudit: error: {with_options(error, command)}", err=True)
+            print_text(f"fairaudit: error: {with_options(error, command)}", err=True)
             ctx.exit(USAGE_ERROR)
         except OSError as error:
-            say(f"fairaudit: error: {error}", err=True)
+            print_text(f"fairaudit: error: {error}", err=True)
             ctx.exit(USAGE_ERROR)
         except KeyboardInterrupt:
-            say("fairaudit: interrupted", err=True)
+            print_text("fairaudit: interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception:
             # As Python ends, with 1, a bug would look like a violated policy.
-            say(traceback.format_exc(), err=True)
-            say("fairaudit: a bug of this package; please report it", err=True)
+            print_text(traceback.format_exc(), err=True)
+            print_text("fairaudit: a bug of this package; please report it", err=True)
             ctx.exit(USAGE_ERROR)
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fa.__version__, prog_name="fairaudit")
 def main() -> None:
     """Find out whether a model is unfair, or whether it is noise.

@@ -18,7 +18,7 @@ from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
 from .counts import holds_cells, warn_of_counts, written_cells
-from .messages import note, say, width
+from .messages import print_note, print_text, width
 
 if TYPE_CHECKING:
     from ..auditing.policy import Policy
@@ -34,7 +34,7 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
 
 @click.command()
 @options.data
-@options.sensitive("each is an attribute", required=False)
+@options.sensitive_option("each is an attribute", required=False)
 @options.labels
 @click.option(
     "--policy",
@@ -44,7 +44,7 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
 )
 @click.option("--preset", type=click.Choice(_PRESETS), help="A policy by name, without a file.")
 @click.option("--favourable", help="The favourable value of labels and decisions.")
-@options.strata("Column within whose values groups are compared; may be repeated.")
+@options.strata_option("Column within whose values groups are compared; may be repeated.")
 @options.clusters
 @options.mixed_clusters
 @options.weight
@@ -118,13 +118,13 @@ def audit(
             warn_of_counts(columns)
     if favourable is not None:
         policy = _favouring(favourable, policy, columns)
-    found = fa.audit(policy=policy, progress=options.progress(), **columns)
+    found = fa.audit(policy=policy, progress=options.shows_progress(), **columns)
     if found.request is not None:
         request = replace(found.request, data=given["data"], filters=told)
         found = replace(found, request=request)
-    for path, one in formats.items():
-        write_text("--output", path, _written(found, one))
-    say(_written(found, form, width()).rstrip("\n"), whole=form != "text")
+    for path, format_ in formats.items():
+        write_text("--output", path, _written(found, format_))
+    print_text(_written(found, form, width()).rstrip("\n"), whole=form != "text")
     _warn(found, strict)
     context.exit(found.exit_code(strict=strict))
 
@@ -148,14 +148,17 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
         path = Path(POLICY_FILE)
         if not path.is_file():
             return None, {}
-        note(f"policy and columns of {path}")
+        print_note(f"policy and columns of {path}")
     return fa.Policy.load(path), read_roles(path)
 
 
 def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a file, by argument."""
-    columns = {name: one for name, one in roles.items() if name != "combine"}
-    return {name: list(one) if isinstance(one, tuple) else one for name, one in columns.items()}
+    columns = {name: role for name, role in roles.items() if name != "combine"}
+    return {
+        name: list(column) if isinstance(column, tuple) else column
+        for name, column in columns.items()
+    }
 
 
 def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:
@@ -186,4 +189,4 @@ def _warn(found: Audit, strict: bool) -> None:
         what = found.verdict.replace("_", " ")
         some = {"pass": "a pass for some groups only", "no fail": "no fail for some groups only"}
         what = some.get(what, f"{what}, which is no pass")
-        note(f"warning: {what}; with --strict the exit code is 3")
+        print_note(f"warning: {what}; with --strict the exit code is 3")

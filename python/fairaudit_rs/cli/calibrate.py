@@ -11,17 +11,17 @@ import fairaudit_rs as fa
 
 from . import options
 from .counts import as_cells
-from .messages import say
+from .messages import print_text
 from .show import write_json
 
 
 @click.command()
 @options.data
-@options.metric("Name of a metric.")
+@options.metric_option("Name of a metric.")
 @options.sensitive_or_counts
 @options.left_out
 @options.labels
-@options.strata("Column within whose values groups are shuffled.")
+@options.strata_option("Column within whose values groups are shuffled.")
 @options.of_rows
 @options.counts
 @options.pos_label
@@ -56,13 +56,13 @@ def calibrate(
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
     """
     options.check_files(json=json_path)
-    asked = as_cells(options.asked(given))
+    asked = as_cells(options.given_arguments(given))
     reports = []
     for name in metric:
-        reports.append(fa.calibrate(metric=name, progress=options.progress(), **asked))
+        reports.append(fa.calibrate(metric=name, progress=options.shows_progress(), **asked))
         asked["rng"] = reports[0].seed
-        say(str(reports[-1]))
-    say(f"seed {reports[0].seed}")
+        print_text(str(reports[-1]))
+    print_text(f"seed {reports[0].seed}")
     if json_path is not None:
         write_json(json_path, [report.to_dict() for report in reports])
     if not all(report.holds for report in reports):

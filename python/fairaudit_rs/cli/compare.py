@@ -17,7 +17,7 @@ from ..literals import PlainAdjustment, Verdict
 from ..results import verdict as verdicts
 from ..results.words import number
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_changes, print_end, write_json
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ _WORDS = {
 
 @click.command()
 @options.data
-@options.metric()
-@options.sensitive()
+@options.metric_option()
+@options.sensitive_option()
 @options.y_true
 @click.option("--first", required=True, help="Column of decisions or scores of the first model.")
 @click.option("--second", required=True, help="Column of those of the second model.")
 @options.counts
 @options.compared
 @options.alternative
-@options.adjust(get_args(PlainAdjustment))
+@options.adjust_option(get_args(PlainAdjustment))
 @click.option(
     "--fail-if-worse",
     "tolerance",
@@ -91,17 +91,17 @@ def compare(
         narrow = _for_all_pairs(results, metric, given)
         changes = [_changes(*pair) for pair in zip(results, narrow, strict=True)]
     for result in results:
-        say(f"{result}\n")
+        print_text(f"{result}\n")
         print_changes(result)
-    told = [one for some in changes for one in some]
+    told = [record for some in changes for record in some]
     if tolerance is not None:
-        say(f"\n{_told(told, tolerance, results[0].confidence_level)}")
+        print_text(f"\n{_told(told, tolerance, results[0].confidence_level)}")
     print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])
     if tolerance is not None:
         for_all = not any(result.left_out for result in results)
-        verdict = verdicts.worst(one.verdict(tolerance) for one in told)
+        verdict = verdicts.worst_verdict(change.verdict(tolerance) for change in told)
         context.exit(verdicts.exit_code(verdict, strict=strict, for_all=for_all))
 
 
@@ -135,28 +135,31 @@ def _for_all_pairs(
 def _changes(result: ModelComparison, narrow: ModelComparison) -> list[_Change]:
     return [
         _Change(
-            name=f"{result.metric} of {result.name_of(one.first)} - {result.name_of(one.second)}",
+            name=(
+                f"{result.metric} of {result.name_of(comparison.first)} - "
+                f"{result.name_of(comparison.second)}"
+            ),
             least=joint.confidence_interval[0],
-            most=one.confidence_interval[1],
+            most=comparison.confidence_interval[1],
         )
-        for one, joint in zip(result.comparisons, narrow.comparisons, strict=True)
+        for comparison, joint in zip(result.comparisons, narrow.comparisons, strict=True)
     ]
 
 
 def _told(changes: Sequence[_Change], tolerance: float, level: float) -> str:
     """Return the verdict in words, with the pairs that it comes from."""
-    verdict = verdicts.worst(one.verdict(tolerance) for one in changes)
-    shown = [one for one in changes if one.verdict(tolerance) == verdict]
+    verdict = verdicts.worst_verdict(change.verdict(tolerance) for change in changes)
+    shown = [change for change in changes if change.verdict(tolerance) == verdict]
     by = f"by more than {number(tolerance)}"
     sure = f"{100 * level:g} % confidence"
     sure += f" for all {len(changes):,} pairs together" if len(changes) > 1 else ""
     if verdict == "fail":
-        grown = max(shown, key=lambda one: one.least)
+        grown = max(shown, key=lambda change: change.least)
         return (
             f"{_WORDS[verdict]}: the gap grew {by} ({grown.name}: by at least "
             f"{number(grown.least)}, {sure})."
         )
-    largest = max(shown, key=lambda one: -math.inf if math.isnan(one.most) else one.most)
+    largest = max(shown, key=lambda change: -math.inf if math.isnan(change.most) else change.most)
     most = "any amount" if math.isnan(largest.most) else f"at most {number(largest.most)}"
     what = f"no gap grew {by}" if verdict == "pass" else f"a gap may have grown {by}, or not"
     return f"{_WORDS[verdict]}: {what} ({largest.name}: by {most}, {100 * level:g} % confidence)."

@@ -10,9 +10,9 @@ import click
 import fairaudit_rs as fa
 
 from ..data.cell_columns import are_cells
-from ..data.frames import column_names, scanned
+from ..data.frames import column_names, scan_files
 from ..errors import ArgumentError
-from .messages import note
+from .messages import print_note
 
 #: Names of columns that may hold numbers of people.
 _USUAL = {"count", "counts", "freq", "frequency", "n", "n_rows"}
@@ -61,7 +61,9 @@ def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
         found = written_cells(asked)
         names = found["data"].sensitive_features
         if "sensitive_features" not in found and len(names) > 1:
-            note(f"groups are those of {' & '.join(names)}, as the counts hold; -s chooses some")
+            print_note(
+                f"groups are those of {' & '.join(names)}, as the counts hold; -s chooses some"
+            )
     else:
         return dict(asked)
     return found | ({"strata": "auto"} if found["data"].strata_names else {})
@@ -75,7 +77,7 @@ def written_cells(
     ``of_file`` are columns that a policy file names: those of the cells take their place.
     """
     data = asked["data"]
-    frame = (scanned(data) if isinstance(data, str) else data).collect()
+    frame = (scan_files(data) if isinstance(data, str) else data).collect()
     cells = fa.Cells.from_frame(frame)
     found = {**(of_file or {}), **asked}
     for name, option in _HELD.items():
@@ -88,18 +90,18 @@ def written_cells(
                 f"positive value is 1; accepted: without {option}"
             )
         if name in found and given is None:
-            note(f"{name} is that of the counts, and not {found[name]!r} of the policy file")
+            print_note(f"{name} is that of the counts, and not {found[name]!r} of the policy file")
         found.pop(name, None)
     if "sensitive_features" in found:
         named = found["sensitive_features"]
-        found["sensitive_features"] = [one.removeprefix("group:") for one in named]
+        found["sensitive_features"] = [column.removeprefix("group:") for column in named]
     return {**found, "data": cells}
 
 
 def warn_of_counts(columns: Mapping[str, Any]) -> None:
     """Warn that a column may hold numbers of people, which would be read as one person a row."""
-    given = [one for role, one in columns.items() if role != "data"]
-    used = {name for one in given for name in (one if isinstance(one, list) else [one])}
+    given = [column for role, column in columns.items() if role != "data"]
+    used = {name for column in given for name in (column if isinstance(column, list) else [column])}
     warn_of_names(name for name in names_of(columns["data"]) if name not in used)
 
 
@@ -107,7 +109,7 @@ def warn_of_names(names: Iterable[str]) -> None:
     """Warn of each of these columns that is called as numbers of people often are."""
     for name in names:
         if name.strip().lower() in _USUAL:
-            note(
+            print_note(
                 f"warning: every row is read as one person; if column {name!r} holds "
                 f"numbers of people, say --count {name}"
             )

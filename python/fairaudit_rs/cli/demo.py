@@ -10,7 +10,7 @@ import fairaudit_rs as fa
 
 from ..errors import ArgumentError
 from ..writing import check_target, write_text
-from .messages import say, width
+from .messages import print_text, width
 from .show import print_moves, print_tests
 
 
@@ -51,7 +51,7 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
             raise ArgumentError(f"--output is {output}; accepted: a name that ends in .md")
         check_target("--output", output)
     data = fa.datasets.synthetic_credit(n_rows, rng=rng)
-    say(
+    print_text(
         f"{n_rows:,} loan applications. By construction women who would repay are approved less "
         "often than men\n(true positive rate .82 against .88); the false positive rate is .30 "
         "for everybody.\n"
@@ -85,11 +85,11 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
         for attribute, result in tests
         if attribute == "sex" and result.metric == "true_positive_rate"
     )
-    say(f"\nIn words: {by_sex.summary()}")
+    print_text(f"\nIn words: {by_sex.summary()}")
     nearest = fa.projection_test(
         data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=rng
     )
-    say(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
+    print_text(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
     print_moves(nearest)
     audited = fa.audit(
         data["repaid"],
@@ -97,7 +97,7 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
         sensitive_features={"sex": data["sex"], "age": data["age"]},
         rng=rng,
     )
-    say(
+    print_text(
         "\nThe verdict of an audit. A gap that is shown to exist may be small enough for a policy "
         f"to tolerate.\n\n{audited.to_text(width())}\n\nseed {audited.seed}"
     )

@@ -11,13 +11,13 @@ import fairaudit_rs as fa
 
 from ..literals import EquivalenceMethod
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_end, write_json
 
 
 @click.command()
 @options.data
-@options.metric()
+@options.metric_option()
 @options.sensitive_or_counts
 @click.option(
     "--margin",
@@ -32,7 +32,7 @@ from .show import print_end, write_json
     type=click.Choice(["difference", "ratio"]),
     help="What the margin is about.",
 )
-@options.gaps(get_args(EquivalenceMethod), "The test at the margins.")
+@options.gap_options(get_args(EquivalenceMethod), "The test at the margins.")
 def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
     """Show that no two groups of DATA are further apart than a margin.
 
@@ -45,7 +45,7 @@ def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -
     """
     options.check_files(json=json_path)
     results = options.of_each(fa.equivalence_test, metric, given, of_cells=True)
-    say("\n\n".join(map(str, results)))
+    print_text("\n\n".join(map(str, results)))
     print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

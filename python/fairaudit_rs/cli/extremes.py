@@ -10,7 +10,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_end, print_levels, print_tails, write_json
 
 
@@ -22,7 +22,7 @@ from .show import print_end, print_levels, print_tails, write_json
     required=True,
     help="Column of scores of the rows with their attribute flipped.",
 )
-@options.sensitive()
+@options.sensitive_option()
 @click.option(
     "--horizon",
     default=1_000.0,
@@ -49,7 +49,7 @@ from .show import print_end, print_levels, print_tails, write_json
     show_default=True,
     help="How many of the largest differences of a group are fitted: auto, or a number.",
 )
-@options.group("Group to compare; repeated, only these are.")
+@options.group_option("Group to compare; repeated, only these are.")
 @options.reading
 @options.reference
 @options.n_resamples(999, "Permutations of --null equal_laws.")
@@ -73,10 +73,10 @@ def extremes(
     result = fa.extreme_test(
         upper=_upper(upper),
         n_exceedances=_whole(n_exceedances),
-        progress=options.progress(),
-        **options.asked(given),
+        progress=options.shows_progress(),
+        **options.given_arguments(given),
     )
-    say(f"{result}")
+    print_text(f"{result}")
     print_tails(result)
     print_levels(result)
     print_end(result, result.seed)

@@ -10,13 +10,13 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_end, print_scores, write_json
 
 
 @click.command()
 @options.data
-@options.metric("A rate, calibration or divergence; may be repeated.")
+@options.metric_option("A rate, calibration or divergence; may be repeated.")
 @click.option(
     "--sensitive",
     "-s",
@@ -53,7 +53,7 @@ def influence(
     options.check_files(json=json_path)
     results = options.of_each(fa.influence_audit, metric, given)
     for result in results:
-        say(f"{result}")
+        print_text(f"{result}")
         print_scores(result)
     print_end(results[0], results[0].seed)
     if json_path is not None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from ..auditing.candidates import Column, columns_of
-from ..auditing.proposing import (
+from ..auditing.candidates import FileColumn, columns_of
+from ..auditing.proposal import (
     Proposal,
     combinations_of,
     listed_values,
@@ -24,17 +24,17 @@ from ..auditing.proposing import (
     unsaid_values,
 )
 from ..data.cell_columns import are_cells
+from ..data.filtered_files import FileOptions
 from ..data.filters import column_text
 from ..data.frames import check_columns
 from ..data.headers import first_rows, has_names_below, has_no_names
-from ..data.reading import Reading
 from ..data.text_files import TextFormat, hint_of, separator_in
 from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
 from .audit import POLICY_FILE
 from .counts import warn_of_names
-from .messages import say
+from .messages import print_text
 
 #: So many rows are looked at.
 _MOST_ROWS = 1_000_000
@@ -75,9 +75,9 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     given = {**given, "skip_lines": _lines_above(data, given)}
     columns, marked = _looked_at(data, given)
     if given["counts"] is None:
-        warn_of_names(one.name for one in columns if one.is_number)
+        warn_of_names(column.name for column in columns if column.is_number)
     combine = _exclusive(data, given, combinations_of(columns))
-    proposal = Proposal.of(columns, combine=combine)
+    proposal = Proposal.from_columns(columns, combine=combine)
     _say_candidates(proposal)
     if _is_terminal():
         proposal = _chosen(proposal, combine)
@@ -85,28 +85,32 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     if proposal.lacking() is not None:
         raise DataError(_why_not(data, proposal))
     for role, found in proposal.roles.items():
-        names = ", ".join(one.name for one in found) or "not found"
-        say(f"{role}: {names}")
+        names = ", ".join(column.name for column in found) or "not found"
+        print_text(f"{role}: {names}")
     for line in told_of(proposal):
-        say(line)
+        print_text(line)
     if marked:
-        say(f"read as missing: {', '.join(marked)}")
+        print_text(f"read as missing: {', '.join(marked)}")
     untold = _with_missing(proposal)
-    for one in untold:
-        say(f"{one.n_missing:,} rows have no {one.name}; the command below leaves them out")
+    for column in untold:
+        print_text(
+            f"{column.n_missing:,} rows have no {column.name}; the command below leaves them out"
+        )
     reading = {**given, "missing": (*given["missing"], *marked)}
-    command = _next(data, output, reading, [one.name for one in untold], proposal.cut)
+    command = _next(data, output, reading, [column.name for column in untold], proposal.cut)
     commands = [command]
     if favourable is None and unsaid_values(proposal):
-        commands = [f"{command} {_option('favourable', one)}" for one in unsaid_values(proposal)]
+        commands = [
+            f"{command} {_option('favourable', value)}" for value in unsaid_values(proposal)
+        ]
     write_text("--output", output, proposed_text(data, commands, proposal, favourable))
     if favourable is None and unsaid_values(proposal):
-        say(f"\n{question_of(proposal)}")
+        print_text(f"\n{question_of(proposal)}")
     elif favourable is None and proposal.decided is not None and proposal.cut is None:
-        say(f"favourable: {proposal.favourable()} (a guess)")
-    say(f"\nwritten to {output}: read it, then run{' one of' if len(commands) > 1 else ''}")
+        print_text(f"favourable: {proposal.favourable()} (a guess)")
+    print_text(f"\nwritten to {output}: read it, then run{' one of' if len(commands) > 1 else ''}")
     for line in commands:
-        say(f"  {line}", whole=True)
+        print_text(f"  {line}", whole=True)
 
 
 def _is_terminal() -> bool:
@@ -124,7 +128,7 @@ def _separator(data: str, given: Mapping[str, Any]) -> str | None:
     if found is None:
         return None
     name = "tab" if found == "\t" else found
-    say(f"columns are separated by {name!r}, as the first line shows")
+    print_text(f"columns are separated by {name!r}, as the first line shows")
     return name
 
 
@@ -141,15 +145,17 @@ def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
     if not has_names_below(rows):
         return form.skip_lines or None
     above = form.skip_lines + 1
-    say(f"line {above:,} is left out: line {above + 1:,} seems to hold the names of the columns")
+    print_text(
+        f"line {above:,} is left out: line {above + 1:,} seems to hold the names of the columns"
+    )
     return above
 
 
-def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple[str, ...]]:
+def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[FileColumn], tuple[str, ...]]:
     """Return the columns, and the texts that are read as missing though nobody said so."""
     form = options.text_format(dict(given))[1]
     columns = _columns(data, form, given["counts"])
-    names = [one.name for one in columns]
+    names = [column.name for column in columns]
     if are_cells(names):
         raise DataError(
             f"{data} holds counts that fairaudit tabulate wrote, whose columns are known; run "
@@ -166,8 +172,8 @@ def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[Column], tuple
     return columns, marked
 
 
-def _columns(data: str, form: TextFormat, counts: str | None) -> list[Column]:
-    frame = Reading(form=form).opened(data).frame.head(_MOST_ROWS)
+def _columns(data: str, form: TextFormat, counts: str | None) -> list[FileColumn]:
+    frame = FileOptions(form=form).opened(data).frame.head(_MOST_ROWS)
     if counts is not None:
         schema = frame.collect_schema()
         check_columns([counts], schema.names())
@@ -180,16 +186,16 @@ def _columns(data: str, form: TextFormat, counts: str | None) -> list[Column]:
 
 
 def _exclusive(
-    data: str, given: Mapping[str, Any], found: Mapping[str, list[Column]]
-) -> dict[str, list[Column]]:
+    data: str, given: Mapping[str, Any], found: Mapping[str, list[FileColumn]]
+) -> dict[str, list[FileColumn]]:
     """Return the columns of 0 and 1 that exclude each other in all rows; say which do not."""
     form, exclusive = options.text_format(dict(given))[1], {}
     for name, columns in found.items():
-        combine = {name: [one.name for one in columns]}
+        combine = {name: [column.name for column in columns]}
         try:
-            Reading(form=form, combine=combine).opened(data)
+            FileOptions(form=form, combine=combine).opened(data)
         except DataError as error:
-            say(f"not combined to {name}: {error}")
+            print_text(f"not combined to {name}: {error}")
         else:
             exclusive[name] = columns
     return exclusive
@@ -200,14 +206,16 @@ def _say_candidates(proposal: Proposal) -> None:
     found = proposal.candidates
     if not found:
         return
-    say("columns that may hold decisions or labels, the likeliest first:")
-    for one in found[:_MOST_LISTED]:
-        column = one.column
+    print_text("columns that may hold decisions or labels, the likeliest first:")
+    for candidate in found[:_MOST_LISTED]:
+        column = candidate.column
         numbers = f"numbers from {column.low:g} to {column.high:g}"
-        say(f"  {one.name}: {numbers if one.cut is not None else listed_values(column)}")
+        print_text(
+            f"  {candidate.name}: {numbers if candidate.cut is not None else listed_values(column)}"
+        )
     if len(found) > _MOST_LISTED:
-        say(f"  and {len(found) - _MOST_LISTED:,} more")
-    say("")
+        print_text(f"  and {len(found) - _MOST_LISTED:,} more")
+    print_text("")
 
 
 def _why_not(data: str, proposal: Proposal) -> str:
@@ -225,22 +233,22 @@ def _why_not(data: str, proposal: Proposal) -> str:
     )
 
 
-def _with_missing(proposal: Proposal) -> list[Column]:
+def _with_missing(proposal: Proposal) -> list[FileColumn]:
     """Return the columns of labels, decisions and scores in which values are missing."""
     roles = ("y_true", "y_pred", "y_score")
     found = [proposal.roles[role][0] for role in roles if proposal.roles[role]]
     if proposal.cut is not None and proposal.decided is not None:
         found.append(proposal.decided.column)
-    return [one for one in found if one.n_missing]
+    return [column for column in found if column.n_missing]
 
 
-def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[Column]]) -> Proposal:
+def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) -> Proposal:
     """Ask which columns are what; the likeliest ones are taken with the enter key."""
-    names = [one.name for one in proposal.candidates]
+    names = [candidate.name for candidate in proposal.candidates]
     found = proposal.decided
     taken = {
         "decisions": found.name if found and found.is_decision else "",
-        "labels": "".join(one.name for one in proposal.roles["y_true"])
+        "labels": "".join(column.name for column in proposal.roles["y_true"])
         or (found.name if found and not found.is_decision else ""),
     }
     for what, text in (
@@ -248,12 +256,12 @@ def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[Column]]) -> Prop
         ("labels", "Column of what turned out, the labels (- for none)"),
     ):
         taken[what] = _prompted(text, names, taken[what])
-    own = ", ".join(one.name for one in proposal.roles["sensitive_features"])
-    everything = [*(one.name for one in proposal.columns), *combine]
+    own = ", ".join(feature.name for feature in proposal.roles["sensitive_features"])
+    everything = [*(column.name for column in proposal.columns), *combine]
     attributes = _prompted(
         "Columns whose values make groups of people, with commas", everything, own, several=True
     )
-    return Proposal.of(
+    return Proposal.from_columns(
         proposal.columns,
         decisions=taken["decisions"],
         labels=taken["labels"],
@@ -268,11 +276,11 @@ def _prompted(text: str, names: Sequence[str], default: str, several: bool = Fal
         answer = str(click.prompt(text, default=default or "-", err=True)).strip()
         if answer == "-":
             return ""
-        wanted = [one.strip() for one in answer.split(",")] if several else [answer]
-        unknown = [one for one in wanted if one not in names]
+        wanted = [part.strip() for part in answer.split(",")] if several else [answer]
+        unknown = [name for name in wanted if name not in names]
         if not unknown:
             return answer
-        say(f"{unknown[0]!r} is not among: {', '.join(names)}", err=True)
+        print_text(f"{unknown[0]!r} is not among: {', '.join(names)}", err=True)
 
 
 def _asked(proposal: Proposal) -> str | None:

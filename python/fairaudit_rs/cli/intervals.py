@@ -11,15 +11,15 @@ import fairaudit_rs as fa
 
 from ..literals import IntervalMethod
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_end, print_intervals, write_json
 
 
 @click.command()
 @options.data
-@options.metric()
+@options.metric_option()
 @options.sensitive_or_counts
-@options.gaps(get_args(IntervalMethod), "How intervals are made.")
+@options.gap_options(get_args(IntervalMethod), "How intervals are made.")
 def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
     """Say how large metrics, their gaps and ratios can be in the groups of DATA.
 
@@ -31,7 +31,7 @@ def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> 
     options.check_files(json=json_path)
     results = options.of_each(fa.intervals, metric, given, of_cells=True)
     for result in results:
-        say(f"{result}\n")
+        print_text(f"{result}\n")
         print_intervals(result.to_frame())
     print_end(results[0], results[0].seed)
     if json_path is not None:

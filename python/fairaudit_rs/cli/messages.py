@@ -11,9 +11,9 @@ from typing import IO
 
 import click
 
-from ..data.groups import printable
+from ..data.groups import escape_controls
 from ..errors import FairAuditError
-from ..results.tables import wrapped
+from ..results.tables import wrap_line
 
 #: Where the context of a command keeps that it is quiet, and that it shows its progress.
 QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"
@@ -21,7 +21,7 @@ QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"
 _LEAVE_OUT = "leave these rows out"
 
 
-def say(text: str, err: bool = False, whole: bool = False) -> None:
+def print_text(text: str, err: bool = False, whole: bool = False) -> None:
     """Print a text whose parts come from data: it cannot steer the terminal.
 
     Lines are wrapped on a terminal only, and not those that are ``whole``: of files and commands.
@@ -30,17 +30,17 @@ def say(text: str, err: bool = False, whole: bool = False) -> None:
     """
     if not err and is_quiet():
         return
-    text = printable(text, kept="\n")
+    text = escape_controls(text, kept="\n")
     try:
         click.echo(text if err or whole else _wrapped(text), err=err)
     except BrokenPipeError:
         _print_nowhere(sys.stderr if err else sys.stdout)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Print what is no result on the standard error."""
     if not is_quiet():
-        say(f"fairaudit: {text}", err=True)
+        print_text(f"fairaudit: {text}", err=True)
 
 
 def is_quiet() -> bool:
@@ -61,7 +61,7 @@ def _wrapped(text: str) -> str:
     most = width()
     if most is None:
         return text
-    return "\n".join(piece for line in text.split("\n") for piece in wrapped(line, most) or [""])
+    return "\n".join(piece for line in text.split("\n") for piece in wrap_line(line, most) or [""])
 
 
 def _print_nowhere(stream: IO[str]) -> None:

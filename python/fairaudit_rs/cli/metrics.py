@@ -8,7 +8,7 @@ import click
 
 import fairaudit_rs as fa
 
-from .messages import say
+from .messages import print_text
 
 
 @click.command("metrics")
@@ -22,10 +22,10 @@ def list_metrics(as_json: bool) -> None:
     """
     rows = fa.metrics.table()
     if as_json:
-        say(json.dumps(rows, indent=2), whole=True)
+        print_text(json.dumps(rows, indent=2), whole=True)
     else:
         for row in rows:
-            say(f"{row['metric']}: {row['meaning']}")
-            say(f"    = {row['formula']}")
+            print_text(f"{row['metric']}: {row['meaning']}")
+            print_text(f"    = {row['formula']}")
             if row["aliases"]:
-                say(f"    also {row['aliases']}")
+                print_text(f"    also {row['aliases']}")

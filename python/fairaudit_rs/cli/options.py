@@ -15,18 +15,18 @@ import click
 from click.shell_completion import CompletionItem
 
 from .. import metrics
-from ..data.reading import Reading
+from ..data.filtered_files import FileOptions
 from ..data.text_files import TextFormat
 from ..errors import ArgumentError
 from ..literals import Missing
 from ..writing import check_target
 from .counts import as_cells
-from .messages import PROGRESS, QUIET, is_quiet, note
+from .messages import PROGRESS, QUIET, is_quiet, print_note
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def together(*options: Decorator) -> Decorator:
+def combine_options(*options: Decorator) -> Decorator:
     """Return several options as one, in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ def path_option(name: str, variable: str, text: str) -> Decorator:
     return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-def sensitive(repeated: str = "the intersections do", required: bool = True) -> Decorator:
+def sensitive_option(repeated: str = "the intersections do", required: bool = True) -> Decorator:
     """Return the option of the columns that make the groups."""
     return click.option(
         "--sensitive",
@@ -55,7 +55,7 @@ def sensitive(repeated: str = "the intersections do", required: bool = True) -> 
 
 
 #: Files of counts name their attributes: without the option groups are made of all of them.
-sensitive_or_counts = sensitive(
+sensitive_or_counts = sensitive_option(
     "the intersections do; all attributes of what 'fairaudit tabulate' wrote when left out",
     required=False,
 )
@@ -77,7 +77,7 @@ def _files(
     return [CompletionItem(incomplete, type="file")]
 
 
-def metric(
+def metric_option(
     text: str = "Name of a metric; may be repeated. 'fairaudit metrics' lists them.",
 ) -> Decorator:
     """Return the option of metrics by name."""
@@ -86,17 +86,17 @@ def metric(
     )
 
 
-def strata(text: str) -> Decorator:
+def strata_option(text: str) -> Decorator:
     """Return the option of columns within whose values groups are compared."""
     return click.option("--strata", multiple=True, help=text)
 
 
-def group(text: str) -> Decorator:
+def group_option(text: str) -> Decorator:
     """Return the option of groups to compare."""
     return click.option("--group", "groups", multiple=True, help=text)
 
 
-def adjust(words: Sequence[str]) -> Decorator:
+def adjust_option(words: Sequence[str]) -> Decorator:
     """Return the option of how p-values are adjusted."""
     return click.option(
         "--adjust",
@@ -120,7 +120,7 @@ def n_resamples(default: int, text: str) -> Decorator:
 def json_file(what: str) -> Decorator:
     """Return the option of a file of results as JSON, beside which nothing need be printed."""
     file = path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
-    return together(file, quiet)
+    return combine_options(file, quiet)
 
 
 def _be_quiet(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -133,7 +133,7 @@ def _force_progress(context: click.Context, option: click.Parameter, value: bool
     context.meta[PROGRESS] = value
 
 
-def progress() -> bool:
+def shows_progress() -> bool:
     """Return whether progress is shown: on a terminal, and with --progress in lines elsewhere."""
     if is_quiet():
         return False
@@ -163,7 +163,7 @@ pos_label = click.option(
 )
 #: Words of `--missing` that are no texts of a file.
 _MISSING = get_args(Missing)
-text_files = together(
+text_files = combine_options(
     click.option(
         "--missing",
         multiple=True,
@@ -193,11 +193,12 @@ def _combined(
     """Read attributes that are combined from columns, as race=black,white."""
     del context, option
     found = {}
-    for one in value:
-        name, _, columns = one.partition("=")
+    for text in value:
+        name, _, columns = text.partition("=")
         if not name.strip() or not columns or name.strip() in found:
             raise ArgumentError(
-                f"combine is {one!r}; accepted: a new name and columns, as race=black,white,asian, "
+                f"combine is {text!r}; accepted: a new name and columns, as "
+                f"race=black,white,asian, "
                 "each name once",
                 argument="combine",
             )
@@ -211,7 +212,7 @@ combine = click.option(
     callback=_combined,
     help="Make one attribute of columns of 0 and 1, as race=black,white,asian. May be repeated.",
 )
-reading = together(where, combine, text_files)
+reading = combine_options(where, combine, text_files)
 cut = click.option(
     "--cut", help="Decide positively from this score on, as score=0.7, in place of --y-pred."
 )
@@ -223,7 +224,7 @@ mixed_clusters = click.option(
     help="What becomes of clusters with rows in several groups.",
 )
 reference = click.option("--reference", help="Compare every other group with this one.")
-left_out = together(
+left_out = combine_options(
     click.option(
         "--undefined",
         default="raise",
@@ -233,19 +234,21 @@ left_out = together(
     ),
     click.option("--min-group-size", type=int, help="Groups of fewer rows are left out."),
 )
-labels = together(y_true, y_pred(), y_score, cut)
-labels_or_scores = together(
+labels = combine_options(y_true, y_pred(), y_score, cut)
+labels_or_scores = combine_options(
     y_true, y_pred("Column of decisions; not needed with --y-score."), y_score
 )
 #: What pairs of groups are compared in, and which groups.
-compared = together(
+compared = combine_options(
     pos_label,
     reading,
     reference,
-    group("A group to compare, repeated for each; all when left out. 'a & b' is an intersection."),
+    group_option(
+        "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
+    ),
     left_out,
 )
-of_rows = together(clusters, mixed_clusters, weight)
+of_rows = combine_options(clusters, mixed_clusters, weight)
 alternative = click.option(
     "--alternative",
     default="two-sided",
@@ -268,23 +271,25 @@ show_progress = click.option(
     callback=_force_progress,
     help="Say on the standard error how far the work is, without a terminal too.",
 )
-computation = together(confidence_level, seed, threads, show_progress)
+computation = combine_options(confidence_level, seed, threads, show_progress)
 #: Of gaps, from their data to how sure one is to be.
-labels_of_gaps = together(
+labels_of_gaps = combine_options(
     labels,
-    strata("Column within whose values gaps are taken; may be repeated."),
+    strata_option("Column within whose values gaps are taken; may be repeated."),
     counts,
     compared,
 )
 
 
-def gaps(methods: Sequence[str], text: str) -> Decorator:
+def gap_options(methods: Sequence[str], text: str) -> Decorator:
     """Return the options of what is said of gaps by one of several methods."""
     method = click.option(
         "--method", default="auto", show_default=True, type=click.Choice(methods), help=text
     )
     replicates = n_resamples(9_999, "Replicates of methods that draw some.")
-    return together(labels_of_gaps, method, of_rows, replicates, computation, json_file("results"))
+    return combine_options(
+        labels_of_gaps, method, of_rows, replicates, computation, json_file("results")
+    )
 
 
 def of_each(
@@ -294,20 +299,20 @@ def of_each(
     of_cells: bool = False,
 ) -> list[Any]:
     """Return what a function finds of each metric, with the seed of the first."""
-    arguments, results = asked(given), list[Any]()
+    arguments, results = given_arguments(given), list[Any]()
     if of_cells:
         arguments = as_cells(arguments)
     for name in metric:
-        results.append(function(metric=name, progress=progress(), **arguments))
+        results.append(function(metric=name, progress=shows_progress(), **arguments))
         arguments["rng"] = results[0].seed
     return results
 
 
-def asked(given: Mapping[str, Any]) -> dict[str, Any]:
+def given_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was asked as arguments of Python; what was left out keeps its default there."""
     found, told = asked_and_told(given)
     for sentence in told:
-        note(sentence)
+        print_note(sentence)
     return found
 
 
@@ -327,7 +332,7 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
         )
     told: tuple[str, ...] = ()
     if form != TextFormat() or where is not None or cut is not None or combine:
-        reading = Reading(form=form, where=where, cut=cut, combine=combine)
+        reading = FileOptions(form=form, where=where, cut=cut, combine=combine)
         opened = reading.opened(found["data"])
         found["data"], told = opened.frame, opened.told()
         if opened.decision is not None:
@@ -337,7 +342,7 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
     """Take out how text files are read, and what becomes of missing groups."""
-    words = [word.strip() for one in given.pop("missing", ()) for word in one.split(",")]
+    words = [word.strip() for text in given.pop("missing", ()) for word in text.split(",")]
     delimiter, columns = given.pop("delimiter", None), given.pop("columns", None)
     form = TextFormat(
         delimiter="\t" if delimiter in ("tab", "\\t") else delimiter,

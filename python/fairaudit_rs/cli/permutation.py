@@ -10,19 +10,19 @@ import click
 from ..permutation.lens import permutation_tests
 from . import options
 from .counts import as_cells
-from .messages import say
+from .messages import print_text
 from .show import print_end, print_pairs, print_tests, write_json
 
 
 @click.command()
 @options.data
-@options.metric()
+@options.metric_option()
 @options.sensitive_or_counts
 @options.labels
-@options.strata("Column within whose values groups are compared; may be repeated.")
+@options.strata_option("Column within whose values groups are compared; may be repeated.")
 @options.compared
 @options.alternative
-@options.adjust(["holm", "bh", "max-t", "none"])
+@options.adjust_option(["holm", "bh", "max-t", "none"])
 @options.of_rows
 @options.counts
 @click.option(
@@ -49,17 +49,17 @@ def permutation(
     fairaudit permutation loans.parquet -s sex -m tpr --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    progress = options.progress()
-    asked = as_cells(options.asked(given))
+    progress = options.shows_progress()
+    asked = as_cells(options.given_arguments(given))
     results = permutation_tests(metric, progress=progress, **asked)
     print_tests([(result.attribute, result) for result in results])
     if len(results) > 1:
-        say(
+        print_text(
             f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "
             "one metric each, unadjusted."
         )
     for result in results:
-        say(f"\n{result}")
+        print_text(f"\n{result}")
         print_pairs(result)
     print_end(results[0], results[0].seed)
     if json_path is not None:

@@ -11,13 +11,13 @@ import fairaudit_rs as fa
 
 from . import options
 from .counts import as_cells
-from .messages import say
+from .messages import print_text
 from .show import write_json
 
 
 @click.command()
 @options.data
-@options.metric()
+@options.metric_option()
 @options.sensitive_or_counts
 @options.labels_of_gaps
 @options.of_rows
@@ -49,9 +49,9 @@ def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None
     fairaudit power loans.csv -s sex -m tpr --goal equivalence --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    asked = as_cells(options.asked(given))
+    asked = as_cells(options.given_arguments(given))
     plans = [fa.minimum_detectable_gap(metric=name, **asked) for name in metric]
     for plan in plans:
-        say(f"{plan}")
+        print_text(f"{plan}")
     if json_path is not None:
         write_json(json_path, [plan.to_dict() for plan in plans])

@@ -13,13 +13,13 @@ from ..projection.notions import NOTIONS
 from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
-from .messages import say
+from .messages import print_text
 from .show import print_end, print_moves, write_json
 
 
 @click.command()
 @options.data
-@options.sensitive("see --attributes")
+@options.sensitive_option("see --attributes")
 @click.option(
     "--notion",
     default="equal_opportunity",
@@ -43,7 +43,7 @@ from .show import print_end, print_moves, write_json
     type=click.Choice(["crossed", "separate"]),
     help="Several sensitive columns make intersections, or must each be fair by itself.",
 )
-@options.group("A group to compare, repeated for each; all when left out.")
+@options.group_option("A group to compare, repeated for each; all when left out.")
 @options.reference
 @click.option("--epsilon", type=float, help="Gaps up to this count as fair.")
 @options.alternative
@@ -85,8 +85,8 @@ def projection(
         picture_kind("--plot", plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
         raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
-    result = fa.projection_test(progress=options.progress(), **options.asked(given))
-    say(str(result))
+    result = fa.projection_test(progress=options.shows_progress(), **options.given_arguments(given))
+    print_text(str(result))
     print_moves(result)
     print_end(result, result.seed)
     if moves_path is not None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import fairaudit_rs as fa
 
 from ..data.groups import group_name
-from ..results.tables import joined, table_lines
-from ..results.verdict import rejects
+from ..results.tables import join_cells, table_lines
+from ..results.verdict import rejects_at
 from ..writing import write_text
-from .messages import say, width
+from .messages import print_text, width
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,7 @@ MOST_LINES, FOLDED_TO = 15, 5
 _MOST_NAMED = 8
 
 
-class Sized(Protocol):
+class HasSizes(Protocol):
     """A result about groups."""
 
     @property
@@ -43,7 +43,7 @@ class Sized(Protocol):
         """Names of the sensitive features."""
 
 
-class Tested(Protocol):
+class HasPValue(Protocol):
     """A pair of groups with a p-value."""
 
     @property
@@ -55,7 +55,7 @@ class Tested(Protocol):
         """Its p-value, adjusted for all pairs."""
 
 
-Pair = TypeVar("Pair", bound=Tested)
+Pair = TypeVar("Pair", bound=HasPValue)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -73,12 +73,12 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
         if heading != (attribute, names):
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
-            say(f"{attribute}: {groups}" if names else attribute)
+            print_text(f"{attribute}: {groups}" if names else attribute)
             _say_cells(f"  {'metric':<26}", f"{'gap':>7}", f"  {'interval':<18}", f"{'p, Holm':>9}")
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         sign = "+" if len(names) <= 2 else ""
-        verdict = "differs" if rejects(adjusted_p, 1 - result.confidence_level) else ""
+        verdict = "differs" if rejects_at(adjusted_p, 1 - result.confidence_level) else ""
         _say_cells(
             f"  {result.metric:<26}",
             f"{result.estimate:>{sign}7.3f}",
@@ -90,7 +90,7 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
             values = [f"{v.value:.3f}" for v in result.values if v.metric == name]
             if len(values) <= 8:
                 shown = "" if name == result.metric else f"{name} "
-                say(f"    {shown}{' / '.join(values)}")
+                print_text(f"    {shown}{' / '.join(values)}")
 
 
 def print_intervals(frame: pl.DataFrame) -> None:
@@ -109,30 +109,30 @@ def print_intervals(frame: pl.DataFrame) -> None:
         say_folded(n_hidden, what)
 
 
-def print_end(result: Sized, seed: int | None) -> None:
+def print_end(result: HasSizes, seed: int | None) -> None:
     """Print the rows of each group, and the seed that repeats the command."""
     sizes = result.group_sizes
     total = f"{sum(sizes.values()):,} rows"
     if len(sizes) > _MOST_NAMED:
         of = f"in {len(sizes):,} groups of {min(sizes.values()):,} to {max(sizes.values()):,}"
     else:
-        names = [f"{group_name(one, result.attribute)} {n:,}" for one, n in sizes.items()]
+        names = [f"{group_name(size, result.attribute)} {n:,}" for size, n in sizes.items()]
         of = f"compared: {', '.join(names)}"
     n_missing = getattr(result, "n_missing", 0)
     missing = f"; {n_missing:,} rows of no group" if n_missing else ""
-    say(f"\n{total} {of}{missing}")
+    print_text(f"\n{total} {of}{missing}")
     if seed is not None:
-        say(f"seed {seed}")
+        print_text(f"seed {seed}")
 
 
 def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of text as a table, its heads first."""
-    say("\n".join(table_lines(rows, width())))
+    print_text("\n".join(table_lines(rows, width())))
 
 
 def _say_cells(*cells: str) -> None:
     """Print a row whose cells have their widths, in several lines on a narrow terminal."""
-    say("\n".join(joined(cells, width())))
+    print_text("\n".join(join_cells(cells, width())))
 
 
 def _cell(value: object) -> str:
@@ -145,12 +145,12 @@ def print_pairs(result: PermutationResult) -> None:
     """Print the pairs of groups of a test of more than two, the clearest where they are many."""
     if len(result.group_sizes) <= 2:
         return
-    say(f"  pairs, adjusted by {result.adjust}:")
+    print_text(f"  pairs, adjusted by {result.adjust}:")
     shown = clearest_first(result.comparisons)
     for pair in shown:
         low, high = pair.confidence_interval
-        first, second = (group_name(one, result.attribute) for one in (pair.first, pair.second))
-        say(
+        first, second = (group_name(group, result.attribute) for group in (pair.first, pair.second))
+        print_text(
             f"    {first} - {second}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
@@ -162,8 +162,8 @@ def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
     if len(pairs) <= MOST_LINES:
         return pairs
 
-    def place(one: Pair) -> tuple[bool, float, float]:
-        return isnan(one.adjusted_pvalue), one.adjusted_pvalue, one.pvalue
+    def place(pair: Pair) -> tuple[bool, float, float]:
+        return isnan(pair.adjusted_pvalue), pair.adjusted_pvalue, pair.pvalue
 
     return sorted(pairs, key=place)[:FOLDED_TO]
 
@@ -171,7 +171,7 @@ def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
 def say_folded(n_hidden: int, what: str) -> None:
     """Say how many lines are left out, and where they are."""
     if n_hidden > 0:
-        say(f"    ... and {n_hidden:,} more {what}: --json FILE has all of them")
+        print_text(f"    ... and {n_hidden:,} more {what}: --json FILE has all of them")
 
 
 def print_changes(result: ModelComparison) -> None:
@@ -179,7 +179,7 @@ def print_changes(result: ModelComparison) -> None:
     rows = [["gap of", "first model", "second", "size changes by", "interval", "adjusted p"]]
     shown = clearest_first(result.comparisons)
     for pair in shown:
-        names = [group_name(one, result.attribute) for one in (pair.first, pair.second)]
+        names = [group_name(group, result.attribute) for group in (pair.first, pair.second)]
         low, high = pair.confidence_interval
         rows.append(
             [
@@ -199,14 +199,14 @@ def print_moves(result: ProjectionResult) -> None:
     """Print who moves, a line for each group, label and direction."""
     if not result.moved:
         return
-    say("\nwho moves:")
+    print_text("\nwho moves:")
     shown: Sequence[Any] = result.moved
     if len(shown) > MOST_LINES:
-        shown = sorted(shown, key=lambda one: -one.n_rows)[:FOLDED_TO]
+        shown = sorted(shown, key=lambda entry: -entry.n_rows)[:FOLDED_TO]
     for part in shown:
         label = "" if part.label is None else f", label {part.label}"
         name = group_name(part.group, result.attribute)
-        say(
+        print_text(
             f"  {name}{label}: {part.n_rows:,} from {part.from_decision} to "
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
@@ -221,9 +221,12 @@ def print_scores(result: InfluenceResult) -> None:
     scores = result.proxy_scores
     if len(scores) > MOST_LINES:
         scores = scores[:FOLDED_TO]
-    names = [" ".join([one.feature, " against ".join(one.levels)]) for one in scores]
+    names = [
+        " ".join([proxy_score.feature, " against ".join(proxy_score.levels)])
+        for proxy_score in scores
+    ]
     size = min(max(map(len, names)) + 2, 56)
-    say("")
+    print_text("")
     _say_cells(
         f"  {'feature':<{size}}", f"{'score':>8}", f"  {'interval of all':<18}", f"{'p, all':>9}"
     )
@@ -243,30 +246,30 @@ def print_tails(result: ExtremeResult) -> None:
     """Print the pairs of groups, or why they are not compared; of many the clearest."""
     shown_pairs = clearest_first(result.comparisons)
     names = [
-        " - ".join(group_name(group, result.grouped_by) for group in (one.first, one.second))
-        for one in shown_pairs
+        " - ".join(group_name(group, result.grouped_by) for group in (pair.first, pair.second))
+        for pair in shown_pairs
     ]
     size = min(max(9, *map(len, names)) + 2, 40)
-    say("")
+    print_text("")
     _say_cells(
         f"  {'pair':<{size}}", f"{'gap':>8}", f"  {'interval':<18}", f"{'p, Holm':>9}", "  by"
     )
-    for name, one in zip(names, shown_pairs, strict=True):
+    for name, pair in zip(names, shown_pairs, strict=True):
         shown = f"  {name[: size - 2]:<{size}}"
-        if one.reason:
-            _say_cells(shown, f"  {one.reason}")
+        if pair.reason:
+            _say_cells(shown, f"  {pair.reason}")
             continue
-        p = f"{'<' if one.pvalue_is_bound else ''}{one.adjusted_pvalue:.3g}"
-        interval = f"{one.low:+.3f} .. {one.high:+.3f}"
+        p = f"{'<' if pair.pvalue_is_bound else ''}{pair.adjusted_pvalue:.3g}"
+        interval = f"{pair.low:+.3f} .. {pair.high:+.3f}"
         _say_cells(
-            shown, f"{one.estimate:>+8.3f}", f"  {interval:<18}", f"{p:>9}", f"  {one.method}"
+            shown, f"{pair.estimate:>+8.3f}", f"  {interval:<18}", f"{p:>9}", f"  {pair.method}"
         )
     say_folded(len(result.comparisons) - len(shown_pairs), "pairs, with larger p-values")
 
 
 def print_levels(result: ExtremeResult) -> None:
     """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
-    say("")
+    print_text("")
     _say_cells(
         f"  {'one row in':>12}",
         f"{'exceeds':>9}",
@@ -278,7 +281,7 @@ def print_levels(result: ExtremeResult) -> None:
     tails = dict(list(result.tails.items())[: FOLDED_TO if many else None])
     for group, tail in tails.items():
         kind = f", type {tail.type}" if tail.type else ""
-        say(f"  {group_name(group, result.grouped_by)}: {tail.n:,} rows{kind}")
+        print_text(f"  {group_name(group, result.grouped_by)}: {tail.n:,} rows{kind}")
         for level in tail.return_levels:
             shown = f"  {level.horizon:>12,.0f}"
             if level.standing == "refused":

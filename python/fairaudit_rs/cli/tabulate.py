@@ -13,14 +13,14 @@ from ..data.cell_columns import as_text
 from ..errors import ArgumentError
 from ..writing import check_target, write_file
 from . import options
-from .messages import say
+from .messages import print_text
 
 
 @click.command()
 @options.data
-@options.sensitive("all are kept")
+@options.sensitive_option("all are kept")
 @options.labels
-@options.strata("Column that is kept as a stratum; may be repeated.")
+@options.strata_option("Column that is kept as a stratum; may be repeated.")
 @options.counts
 @click.option("--score-bins", type=int, help="Bins of scores from 0 to 1.")
 @options.pos_label
@@ -46,9 +46,9 @@ def tabulate(output: Path | None, **given: Any) -> None:
         if output.suffix not in (".csv", ".parquet"):
             raise ArgumentError(f"--output is {output}; accepted: .csv or .parquet")
         check_target("--output", output)
-    frame = fa.tabulate(**options.asked(given)).to_frame()
+    frame = fa.tabulate(**options.given_arguments(given)).to_frame()
     if output is None:
-        say(as_text(frame).write_csv().rstrip("\n"), whole=True)
+        print_text(as_text(frame).write_csv().rstrip("\n"), whole=True)
     else:
         write = as_text(frame).write_csv if output.suffix == ".csv" else frame.write_parquet
         write_file("--output", output, write)

@@ -14,8 +14,8 @@ from .. import _native
 from ..arguments import as_float
 from ..errors import DataError, TooManyValuesError
 from .bands import cut_column
-from .columns import Coded, Column, check_numeric, count_not_finite
-from .numbering import numbered
+from .columns import Column, EncodedColumn, check_numeric, count_not_finite
+from .numbering import number_values
 
 #: Bin of a score that lies outside of all bins, or is missing.
 NO_BIN = 2**32 - 1
@@ -32,7 +32,7 @@ WHOLE_NUMBERS = "whole numbers from 0 on, the persons that a row stands for"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class CombinationCounts:
     """Distinct combinations: values per column, codes per cell and column, counts."""
 
     values: list[list[Any]]
@@ -50,7 +50,7 @@ class ArraySource:
     #: The column that says how many persons a row stands for; None: one.
     repeats: str | None = None
     #: What is read once for all who ask; None: nothing is kept.
-    _kept: Kept | None = field(default=None, compare=False, repr=False)
+    _kept: EncodingCache | None = field(default=None, compare=False, repr=False)
     holds_rows: ClassVar[bool] = True
 
     def count(
@@ -60,7 +60,7 @@ class ArraySource:
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> Counts:
+    ) -> CombinationCounts:
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
         columns = [self.columns[key] for key in keys]
         native = [_native_column(column) for column in columns]
@@ -94,7 +94,7 @@ class ArraySource:
                 score_sums = np.zeros(len(counts), dtype=np.int64)
                 np.add.at(score_sums, cell, units * repeats.astype(np.int64))
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=False)]
-        return Counts(
+        return CombinationCounts(
             values=values,
             codes=codes[:, : len(keys)].astype(np.int64),
             counts=counts,
@@ -123,7 +123,7 @@ class ArraySource:
         """Return some of the rows."""
         columns = {
             name: replace(column, codes=column.codes[keep])
-            if isinstance(column, Coded)
+            if isinstance(column, EncodedColumn)
             else column[keep]
             for name, column in self.columns.items()
         }
@@ -154,11 +154,11 @@ class ArraySource:
 
         ``limits`` are the most values of the columns whose combinations may be asked for.
         """
-        return replace(self, _kept=Kept(limits))
+        return replace(self, _kept=EncodingCache(limits))
 
     def encode(
         self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None = 1
-    ) -> tuple[Counts, NDArray[Any]]:
+    ) -> tuple[CombinationCounts, NDArray[Any]]:
         """Count the distinct combinations of the keys' values, and name that of every row."""
         if self._kept is None:
             return self._encode(keys, limits, n_threads)
@@ -175,14 +175,14 @@ class ArraySource:
 
     def _encode(
         self, keys: Sequence[str], limits: Sequence[int], n_threads: int | None
-    ) -> tuple[Counts, NDArray[Any]]:
+    ) -> tuple[CombinationCounts, NDArray[Any]]:
         columns = [self.columns[key] for key in keys]
         native = [_native_column(column) for column in columns]
         found = _native.tabulate(native, limits, _native.Call(n_threads), cells=True)
         assert found.cell_of_row is not None
         rows = found.value_rows
         values = [_values_at(column, index) for column, index in zip(columns, rows, strict=True)]
-        return Counts(
+        return CombinationCounts(
             values=values, codes=found.codes.astype(np.int64), counts=found.counts.astype(np.int64)
         ), found.cell_of_row
 
@@ -200,7 +200,7 @@ class ArraySource:
             if len(combined):
                 place = combined.astype(np.int64) * n_distinct + place
             # Numbered anew at each step, so that products stay small.
-            combined = numbered(place)[0]
+            combined = number_values(place)[0]
         return combined.astype(np.uint32, copy=False)
 
     def numbers_or_missing(
@@ -236,7 +236,11 @@ class ArraySource:
     def few_bytes(self, key: str, name: str) -> NDArray[Any]:
         """Return a column of finite numbers: small whole ones as they are, all else as floats."""
         column = self.columns[key]
-        if isinstance(column, Coded) or column.dtype.kind not in "biu" or column.itemsize > 4:
+        if (
+            isinstance(column, EncodedColumn)
+            or column.dtype.kind not in "biu"
+            or column.itemsize > 4
+        ):
             return self.numbers(key, name)
         return np.require(column, dtype=column.dtype.newbyteorder("="), requirements=["C", "A"])
 
@@ -258,14 +262,14 @@ class ArraySource:
 
 
 @dataclass(frozen=True)
-class Together:
+class JointEncoding:
     """The combinations of several columns, and which of them every row has."""
 
     keys: list[str]
-    counts: Counts
+    counts: CombinationCounts
     cell: NDArray[Any]
 
-    def part(self, keys: Sequence[str]) -> tuple[Counts, NDArray[Any]]:
+    def part(self, keys: Sequence[str]) -> tuple[CombinationCounts, NDArray[Any]]:
         """Return what `ArraySource.encode` answers for some of the columns."""
         at = [self.keys.index(key) for key in keys]
         codes, part_of = np.unique(self.counts.codes[:, at], axis=0, return_inverse=True)
@@ -273,26 +277,28 @@ class Together:
         counts = np.zeros(len(codes), dtype=np.int64)
         np.add.at(counts, part_of, self.counts.counts)
         values = [self.counts.values[place] for place in at]
-        found = Counts(values=values, codes=codes, counts=counts)
+        found = CombinationCounts(values=values, codes=codes, counts=counts)
         return found, part_of.astype(self.cell.dtype)[self.cell]
 
 
 @dataclass
-class Kept:
+class EncodingCache:
     """What was read of columns, for whoever asks again."""
 
     limits: dict[str, int]
-    parts: dict[tuple[str, ...], tuple[Counts, NDArray[Any]]] = field(default_factory=dict)
+    parts: dict[tuple[str, ...], tuple[CombinationCounts, NDArray[Any]]] = field(
+        default_factory=dict
+    )
     numbers: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    _together: list[Together | None] = field(default_factory=list)
+    _together: list[JointEncoding | None] = field(default_factory=list)
 
-    def together(self, source: ArraySource, n_threads: int | None) -> Together | None:
+    def together(self, source: ArraySource, n_threads: int | None) -> JointEncoding | None:
         """Encode all columns, but for those of too many values; None where cells are many."""
         if not self._together:
             self._together.append(self._encode(source, n_threads))
         return self._together[0]
 
-    def _encode(self, source: ArraySource, n_threads: int | None) -> Together | None:
+    def _encode(self, source: ArraySource, n_threads: int | None) -> JointEncoding | None:
         keys = list(self.limits)
         while keys:
             limits = [self.limits[key] for key in keys]
@@ -302,7 +308,7 @@ class Kept:
                 del keys[error.column]
                 continue
             few = len(counts.counts) <= MAX_TOGETHER
-            return Together(keys, counts, cell) if few else None
+            return JointEncoding(keys, counts, cell) if few else None
         return None
 
 
@@ -318,7 +324,7 @@ def check_total(total: float, scored: bool) -> None:
 
 def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
     """Return the place of every value among the sorted ones, their number, what is missing."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         # Not as an array of text, in which each label takes the room of the longest.
         labels = [str(label) for label in column.labels]
         place = np.empty(len(labels) + 1, dtype=np.int64)
@@ -326,11 +332,11 @@ def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
         place[-1] = len(labels)
         return place[column.codes], len(labels) + 1, column.codes == len(labels)
     missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
-    return *numbered(column), missing
+    return *number_values(column), missing
 
 
 def _values_at(column: Column, rows: NDArray[Any]) -> list[Any]:
-    return column.values_at(rows) if isinstance(column, Coded) else list(column[rows])
+    return column.values_at(rows) if isinstance(column, EncodedColumn) else list(column[rows])
 
 
 def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np.float64]) -> None:
@@ -345,7 +351,7 @@ def refuse_scores(n_outside: int, n_rows: int, example: float, edges: NDArray[np
 
 def _native_column(column: Column) -> NDArray[Any]:
     """Return an array that the native module reads: numbers, booleans, fixed-width bytes."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         return column.codes
     array = np.require(column, dtype=column.dtype.newbyteorder("="), requirements=["C", "A"])
     if array.dtype.kind in "US":
@@ -357,7 +363,7 @@ def _native_column(column: Column) -> NDArray[Any]:
 
 def _floats(name: str, column: Column) -> NDArray[np.float64]:
     check_numeric(name, column)
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         numbers = np.array([*map(as_float, column.labels), np.nan])
         return np.asarray(numbers[column.codes], dtype=np.float64)
     return np.require(column, dtype=np.float64, requirements=["C", "A"])

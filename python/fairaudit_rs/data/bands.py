@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Coded, Column
-from .ordered import in_order
+from .columns import Column, EncodedColumn
+from .ranked_labels import in_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,21 +25,21 @@ def band_names(cuts: Sequence[float]) -> list[str]:
 
 def cut_column(column: Column, cuts: Sequence[float]) -> Column:
     """Return the band of every number of a column; what is no number, or on one side, as it is."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         labels = list(column.labels)
-        if not labels or not all(isinstance(one, int | float) for one in labels):
+        if not labels or not all(isinstance(label, int | float) for label in labels):
             return column
-        bands = cut_column(np.array([float(one) for one in labels] or [np.nan]), cuts)
-        if not isinstance(bands, Coded):
+        bands = cut_column(np.array([float(label) for label in labels] or [np.nan]), cuts)
+        if not isinstance(bands, EncodedColumn):
             return column
         of_label = np.append(bands.codes, len(bands.labels)).astype(np.uint32)
-        return Coded(of_label[column.codes], bands.labels)
+        return EncodedColumn(of_label[column.codes], bands.labels)
     if column.dtype.kind not in "iuf" or not _crosses(column, cuts):
         return column
     codes = np.searchsorted(np.asarray(cuts, dtype=np.float64), column, side="left")
     names = band_names(cuts)
     codes = np.where(np.isnan(column), len(names), codes)
-    return Coded(codes.astype(np.uint32), names)
+    return EncodedColumn(codes.astype(np.uint32), names)
 
 
 def _crosses(values: NDArray[Any], cuts: Sequence[float]) -> bool:
@@ -61,7 +61,7 @@ def cut_lazily(
     low, high = ends.row(0)
     if low is None or not any(low <= cut < high for cut in cuts):
         return None
-    names = [str(one) for one in band_names(cuts)]
+    names = [str(text) for text in band_names(cuts)]
     band: pl.Expr = pl.lit(names[-1])
     for cut, name_below in reversed(list(zip(cuts, names[:-1], strict=True))):
         band = pl.when(number <= cut).then(pl.lit(name_below)).otherwise(band)

@@ -12,7 +12,7 @@ from .. import arguments
 from ..errors import ArgumentError, DataError
 from .arrays import MAX_ROWS
 from .labels import Label
-from .ordered import Ordered, sort_key
+from .ranked_labels import RankedLabel, sort_key
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,7 +61,7 @@ def label_series(name: str, labels: list[Label]) -> pl.Series:
     """Return labels as a column that keeps every one of them apart."""
     import polars as pl
 
-    if any(isinstance(label, Ordered) for label in labels):
+    if any(isinstance(label, RankedLabel) for label in labels):
         known = sorted({label for label in labels if label is not None}, key=sort_key)
         return pl.Series(name, labels, dtype=pl.Enum(list(map(str, known))))
     kinds = {type(label) for label in labels if label is not None}

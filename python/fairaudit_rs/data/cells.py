@@ -19,10 +19,10 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Missing
 from ..writing import check_target, write_file
-from .arrays import Counts, check_total
+from .arrays import CombinationCounts, check_total
 from .bands import cut_column
 from .cell_columns import label_series, own_scores, row_counts
-from .columns import Coded
+from .columns import EncodedColumn
 from .frames import (
     as_frame,
     check_columns,
@@ -30,7 +30,7 @@ from .frames import (
     check_regular,
     factorize,
     names_of,
-    reading,
+    reading_errors,
 )
 from .labels import (
     ABSENT,
@@ -42,9 +42,9 @@ from .labels import (
     is_missing_text,
     missing_texts,
     name_combinations,
-    relabel,
+    sort_keys,
 )
-from .ordered import is_missing_group, with_one_order
+from .ranked_labels import is_missing_group, with_one_order
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,7 +149,7 @@ class Cells:
         at = [self.sensitive_features.index(name) for name in kept]
         groups = tuple(tuple(key[i] for i in at) for key in self.groups)
         made = self._rebuild(kept, groups, self.group, self._rows())
-        texts = tuple(one for one in self.missing_texts if one[0] in kept)
+        texts = tuple(text for text in self.missing_texts if text[0] in kept)
         return replace(made, missing_texts=texts)
 
     def class_counts(
@@ -342,7 +342,7 @@ class Cells:
             edges, score_bins, score_sums = own_scores(table)
         values, codes = factorize(table, keys)
         return cells_of(
-            Counts(
+            CombinationCounts(
                 values=values,
                 codes=codes,
                 counts=row_counts(table, count),
@@ -369,7 +369,7 @@ class Cells:
         import polars as pl
 
         check_regular("path", path)
-        with reading(path):
+        with reading_errors(path):
             check_pages(path)
             frame = pl.read_parquet(path, glob=False)
         if not any(name.startswith("group:") for name in frame.columns):
@@ -405,7 +405,7 @@ def cut_cells(cells: Cells, name: str, cuts: Sequence[float]) -> Cells:
         ]
     )
     bands = cut_column(column, cuts)
-    if not isinstance(bands, Coded):
+    if not isinstance(bands, EncodedColumn):
         return cells
     names = dict(enumerate(bands.labels))
     groups = tuple(
@@ -457,8 +457,8 @@ def _canonical(
         strata = with_one_order(strata, i)
     check_total(float(count.sum(dtype=np.float64)), score_edges is not None)
     keep = count > 0
-    groups, group = relabel(groups, group[keep])
-    strata, stratum = relabel(strata, stratum[keep])
+    groups, group = sort_keys(groups, group[keep])
+    strata, stratum = sort_keys(strata, stratum[keep])
     rows = np.stack([group, stratum, y_true[keep], y_pred[keep], score_bin[keep]], axis=1)
     distinct, inverse = distinct_rows(rows.astype(np.int64))
     totals = np.zeros(len(distinct), dtype=np.int64)
@@ -482,7 +482,7 @@ def _canonical(
 
 
 def cells_of(
-    counted: Counts,
+    counted: CombinationCounts,
     names: tuple[str, ...],
     strata_names: tuple[str, ...],
     has_label: bool,

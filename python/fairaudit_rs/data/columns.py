@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..arguments import as_float
 from ..errors import ArgumentTypeError
 from .equality import Value
-from .ordered import in_order, used_codes
+from .ranked_labels import in_order, used_codes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,7 @@ _PART = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Coded(Value):
+class EncodedColumn(Value):
     """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]
@@ -38,7 +38,7 @@ class Coded(Value):
         return [self.labels[int(c)] if c < len(self.labels) else None for c in self.codes[rows]]
 
 
-Column: TypeAlias = NDArray[Any] | Coded
+Column: TypeAlias = NDArray[Any] | EncodedColumn
 
 
 def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
@@ -58,7 +58,7 @@ def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
 
 def check_numeric(name: str, column: Column) -> None:
     """Raise when a column holds text."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         text = bool(len(column.labels)) and isinstance(column.labels[0], str)
     else:
         text = column.dtype.kind not in "biuf"
@@ -83,7 +83,7 @@ def column_array(name: str, value: Any) -> Column:
         return _from_series(name, value)
     if package == "pandas":
         value = _from_pandas(name, value)
-        if isinstance(value, Coded):
+        if isinstance(value, EncodedColumn):
             return value
     elif hasattr(value, "detach") and hasattr(value, "numpy"):
         value = value.detach().cpu().numpy()
@@ -136,7 +136,7 @@ def _from_pandas(name: str, value: Any) -> Any:
     series = value if isinstance(value, pandas.Series) else pandas.Series(value)
     if str(series.dtype) == "category":
         distinct = column_array(name, series.cat.categories)
-        if not isinstance(distinct, Coded):
+        if not isinstance(distinct, EncodedColumn):
             # Numbers are sorted by their value, whatever their category.
             labels = np.array([*series.cat.categories, None], dtype=object)
             return labels[series.cat.codes.to_numpy()]
@@ -148,10 +148,10 @@ def _from_pandas(name: str, value: Any) -> Any:
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _of_categories(codes: NDArray[Any], labels: list[Any]) -> Coded:
+def _of_categories(codes: NDArray[Any], labels: list[Any]) -> EncodedColumn:
     """Return codes into categories, of which those that occur are kept."""
     found, used = used_codes(codes, len(labels))
-    return Coded(found, [labels[place] for place in used])
+    return EncodedColumn(found, [labels[place] for place in used])
 
 
 def _from_objects(name: str, values: list[Any]) -> Column:
@@ -196,7 +196,7 @@ def _from_objects(name: str, values: list[Any]) -> Column:
     )
 
 
-def _coded(values: list[Any]) -> Coded:
+def _coded(values: list[Any]) -> EncodedColumn:
     """Return values as codes into the distinct ones."""
     place: dict[Any, int] = {}
     codes = np.fromiter(
@@ -209,17 +209,17 @@ def _coded(values: list[Any]) -> Coded:
         moved[missing + 1 :] -= 1
         moved[missing] = len(place)
         codes = moved[codes]
-    return Coded(codes, list(place))
+    return EncodedColumn(codes, list(place))
 
 
-def _by_value(values: list[Any]) -> Coded:
+def _by_value(values: list[Any]) -> EncodedColumn:
     """Return values that have an order as their text in this order."""
     coded = _coded(values)
     places = sorted(range(len(coded.labels)), key=coded.labels.__getitem__)
     labels: list[Any] = [None] * len(places)
     for place, label in zip(places, in_order(str(coded.labels[p]) for p in places), strict=True):
         labels[place] = label
-    return Coded(coded.codes, labels)
+    return EncodedColumn(coded.codes, labels)
 
 
 def _may_be_missing(kind: type) -> bool:
@@ -269,7 +269,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
     labels = series.drop_nulls().unique().sort()
     text = labels.cast(pl.String)
     codes = series.cast(pl.String).cast(pl.Enum(text)).to_physical().cast(pl.UInt32)
-    return Coded(codes.fill_null(len(labels)).to_numpy(), labels)
+    return EncodedColumn(codes.fill_null(len(labels)).to_numpy(), labels)
 
 
 def is_column(value: Any) -> bool:
@@ -288,7 +288,7 @@ def is_pandas(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "pandas" and "pandas" in sys.modules
 
 
-def some(values: Sequence[object], most: int = 5) -> str:
+def list_some(values: Sequence[object], most: int = 5) -> str:
     """Return the first few values for a message."""
     shown = ", ".join(repr(value) for value in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")

@@ -17,14 +17,16 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(equal(mine, theirs) for mine, theirs in zip(_of(self), _of(other), strict=True))
+        return all(
+            are_equal(mine, theirs) for mine, theirs in zip(_of(self), _of(other), strict=True)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         assert is_dataclass(self)
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __hash__(self) -> int:
-        return hash((type(self), *(one for one in _of(self) if isinstance(one, str | int))))
+        return hash((type(self), *(name for name in _of(self) if isinstance(name, str | int))))
 
 
 def _of(value: Any) -> list[Any]:
@@ -32,14 +34,14 @@ def _of(value: Any) -> list[Any]:
     return [getattr(value, entry.name) for entry in fields(value) if entry.compare]
 
 
-def equal(a: Any, b: Any) -> bool:
+def are_equal(a: Any, b: Any) -> bool:
     """Whether two values are the same, arrays and sequences of them entry by entry."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and a.dtype == b.dtype and _same_array(a, b)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
-        return len(a) == len(b) and all(map(equal, a, b))
+        return len(a) == len(b) and all(map(are_equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(are_equal(a[key], b[key]) for key in a)
     if hasattr(a, "equals") and type(a) is type(b):
         # Columns of polars and pandas.
         return bool(a.equals(b))

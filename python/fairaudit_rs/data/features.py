@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .arrays import ArraySource
-from .columns import Column, column_array, count_not_finite, is_pandas, some
-from .levels import Level
+from .columns import Column, column_array, count_not_finite, is_pandas, list_some
+from .indicators import Indicator
 
 
 class Features(NamedTuple):
@@ -73,7 +73,7 @@ def read_features(
     if n_features is not None and shown != n_features:
         raise DataError(
             f"X has {shown} columns"
-            + (f" ({some(present)})" if columns is not None else "")
+            + (f" ({list_some(present)})" if columns is not None else "")
             + f"; accepted: the {n_features} features of the model",
             argument="X",
         )
@@ -104,7 +104,7 @@ def gaps_of(X: Any, feature_names: tuple[str, ...] | None = None) -> NDArray[np.
     by_name = dict(columns)
     if feature_names is not None:
         raw = [
-            name.column if isinstance(name, Level) and name not in by_name else name
+            name.column if isinstance(name, Indicator) and name not in by_name else name
             for name in feature_names
         ]
         columns = [(name, by_name[name]) for name in raw]
@@ -151,7 +151,8 @@ def named_columns(X: Any) -> list[tuple[str, Column]]:
     names = [name for name, _ in columns]
     if len(set(names)) < len(names):
         raise DataError(
-            f"X has several columns of one name ({some(names)}); accepted: each once", argument="X"
+            f"X has several columns of one name ({list_some(names)}); accepted: each once",
+            argument="X",
         )
     return [(name, column_array(f"column {name!r} of X", column)) for name, column in columns]
 
@@ -176,9 +177,9 @@ def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
 
 def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
     """Return the column of a feature, or the indicator that is read from a column of values."""
-    called = {one for one, _ in columns}
-    if isinstance(name, Level) and name not in called and name.column in called:
-        return name, name.of(_only(columns, name.column)[1])
+    called = {column for column, _ in columns}
+    if isinstance(name, Indicator) and name not in called and name.column in called:
+        return name, name.from_column(_only(columns, name.column)[1])
     return _only(columns, name)
 
 
@@ -188,7 +189,7 @@ def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
     if not found:
         raise ColumnError(
             f"X has no column {name!r}, a feature of the model; its columns: "
-            f"{some([name for name, _ in columns], 20)}",
+            f"{list_some([name for name, _ in columns], 20)}",
             argument="X",
         )
     if len(found) > 1:
@@ -246,7 +247,7 @@ def positions_of(
     places = [_position_of(argument, column, names, n_features) for column in chosen]
     if len(set(places)) < len(places):
         raise ArgumentError(
-            f"{argument} names a feature twice: {some(list(chosen), 20)}", argument=argument
+            f"{argument} names a feature twice: {list_some(list(chosen), 20)}", argument=argument
         )
     return np.array(places, dtype=np.intp)
 
@@ -264,7 +265,7 @@ def _position_of(
         if column not in names:
             raise ColumnError(
                 f"{argument} contains {column!r}; accepted: features of the model, which are "
-                f"{some(names, 20)}",
+                f"{list_some(names, 20)}",
                 argument=argument,
             )
         return names.index(column)
@@ -299,7 +300,7 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
     wanted = len(names) if n_features is None else n_features
     if len(names) != wanted or len(set(names)) < len(names):
         raise ArgumentError(
-            f"feature_names has {len(names)} names ({some(names)}); accepted: {wanted} "
+            f"feature_names has {len(names)} names ({list_some(names)}); accepted: {wanted} "
             "different ones, one per feature",
             argument="feature_names",
         )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, ColumnError
-from .columns import some
+from .columns import list_some
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ _DEEPEST = 50
 
 def row_filter(text: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Return the rows to keep as an expression; ``schema`` has the columns with their types."""
-    return _Reader(text, schema).whole()
+    return _FilterParser(text, schema).whole()
 
 
 def column_text(name: str) -> str:
@@ -50,7 +50,7 @@ def column_text(name: str) -> str:
     return f"{mark}{name}{mark}"
 
 
-def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr]:
+def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr]:
     """Return the name and the values of the decision that ``score=0.7`` stands for."""
     import polars as pl
 
@@ -65,7 +65,8 @@ def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr
         )
     if name not in schema:
         raise ColumnError(
-            f"cut names {name!r}, which does not exist; the data have: {some(list(schema), 30)}",
+            f"cut names {name!r}, which does not exist; the data have: "
+            f"{list_some(list(schema), 30)}",
             argument="cut",
         )
     if not schema[name].is_numeric():
@@ -76,7 +77,7 @@ def decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr
     return f"{name} >= {threshold.strip()}", (score >= cut).cast(pl.Int8)
 
 
-class _Reader:
+class _FilterParser:
     """Reads a filter from left to right."""
 
     def __init__(self, text: str, schema: Mapping[str, pl.DataType]) -> None:
@@ -185,7 +186,7 @@ class _Reader:
         if name not in self.schema:
             raise ColumnError(
                 f"where names column {name!r}, which does not exist; the data have: "
-                f"{some(list(self.schema), 30)}",
+                f"{list_some(list(self.schema), 30)}",
                 argument="where",
             )
         return name

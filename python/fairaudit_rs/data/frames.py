@@ -20,17 +20,24 @@ from ..errors import (
     FairAuditError,
     TooManyValuesError,
 )
-from .arrays import NO_BIN, WHOLE_NUMBERS, ArraySource, Counts, check_total, refuse_scores
+from .arrays import (
+    NO_BIN,
+    WHOLE_NUMBERS,
+    ArraySource,
+    CombinationCounts,
+    check_total,
+    refuse_scores,
+)
 from .bands import cut_lazily
-from .columns import column_array, some
-from .ordered import in_order
+from .columns import column_array, list_some
+from .ranked_labels import in_order
 from .streams import (
     column_names_of,
     only_columns,
     ordered_dictionaries,
     parquet_by_pyarrow,
 )
-from .text_files import OTHER_ENCODING, TextFormat, ending, hint_of, is_compressed, repeats_of
+from .text_files import OTHER_ENCODING, TextFormat, file_ending, hint_of, is_compressed, repeats_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +67,7 @@ class FrameSource:
     def cut(self, key: str, cuts: Sequence[float]) -> FrameSource:
         """Return the columns with the numbers of one of them cut into bands."""
         name = f"{self.columns[key]} (bands)"
-        with reading(self.origin):
+        with reading_errors(self.origin):
             frame = cut_lazily(self.frame, self.columns[key], cuts, name)
         if frame is None:
             return self
@@ -73,14 +80,14 @@ class FrameSource:
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> Counts:
+    ) -> CombinationCounts:
         """Count the distinct combinations of the keys' values, and of the bins of the score.
 
         polars has a thread pool of its own, so `n_threads` does not apply.
         """
         import polars as pl
 
-        with reading(self.origin):
+        with reading_errors(self.origin):
             schema = self.frame.collect_schema()
         chosen = [
             _key(self.columns[key], schema[self.columns[key]]).alias(f"key{i}")
@@ -118,7 +125,7 @@ class FrameSource:
         lazy = lazy.select(chosen)
         if score is not None:
             lazy = lazy.with_columns(_bins(edges).alias("bin"))
-        with reading(self.origin):
+        with reading_errors(self.origin):
             table = lazy.group_by(by).agg(totals).collect(engine="streaming")
         if score is not None:
             assert edges is not None
@@ -130,7 +137,7 @@ class FrameSource:
             if table[f"key{i}"].n_unique() > limit:
                 raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
         values, codes = factorize(table, [f"key{i}" for i in range(len(keys))])
-        return Counts(
+        return CombinationCounts(
             values=values,
             codes=codes,
             counts=table["n"].to_numpy().astype(np.int64),
@@ -144,7 +151,7 @@ class FrameSource:
         """Raise when a column does not hold numbers of persons."""
         import polars as pl
 
-        with reading(self.origin):
+        with reading_errors(self.origin):
             dtype = self.frame.collect_schema()[name]
             if not dtype.is_numeric():
                 raise ArgumentTypeError(
@@ -170,7 +177,7 @@ class FrameSource:
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Read the columns into memory."""
         del needed_by
-        with reading(self.origin):
+        with reading_errors(self.origin):
             table = self.frame.select(list(dict.fromkeys(self.columns.values()))).collect(
                 engine="streaming"
             )
@@ -236,7 +243,7 @@ def factorize(
     return values, np.stack(codes, axis=1)
 
 
-class reading:  # noqa: N801 (a context manager that reads like a phrase)
+class reading_errors:  # noqa: N801 (a context manager that reads like a phrase)
     """Turns errors of reading a table into a DataError that names it."""
 
     def __init__(self, origin: object) -> None:
@@ -271,7 +278,7 @@ def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) ->
     if isinstance(value, pl.LazyFrame):
         return value.collect()
     if isinstance(value, dict) or hasattr(value, "__arrow_c_stream__"):
-        with reading(f"a {type(value).__name__}"):
+        with reading_errors(f"a {type(value).__name__}"):
             if columns is not None:
                 existing = column_names_of(value)
                 if existing is not None:
@@ -310,7 +317,7 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
         )
     if missing:
         raise ColumnError(
-            f"column {missing[0]!r} does not exist; {where} have: {some(list(existing), 30)}"
+            f"column {missing[0]!r} does not exist; {where} have: {list_some(list(existing), 30)}"
             f"{hint_of(existing)}"
         )
 
@@ -340,12 +347,12 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
             "LazyFrame, a path or glob of Parquet or CSV files, or a mapping of columns",
             argument="data",
         )
-    with reading(origin):
+    with reading_errors(origin):
         check_columns(wanted, frame.collect_schema().names())
     return FrameSource(frame=frame.select(wanted), columns=columns, origin=origin)
 
 
-def scanned(data: str | Path, form: TextFormat = PLAIN) -> pl.LazyFrame:
+def scan_files(data: str | Path, form: TextFormat = PLAIN) -> pl.LazyFrame:
     """Return all columns of the files that a path, a directory or a pattern names."""
     return _scan(_files(data), column_names(data, form), form)[0]
 
@@ -358,7 +365,7 @@ def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
     is_text = _are_text(files, form)
     first = files[0]
     check_regular("data", first)
-    with reading(first):
+    with reading_errors(first):
         if is_text and not form.is_plain(first):
             return form.names(first)
         scan = (pl.scan_csv if is_text else pl.scan_parquet)(first, glob=False)
@@ -428,7 +435,7 @@ def _scan(
     scans, counted = [], []
     for file in files:
         check_regular("data", file)
-        with reading(file):
+        with reading_errors(file):
             if are_text and form.is_plain(file):
                 scan, distinct = _scan_csv(file, wanted)
             elif are_text:
@@ -441,7 +448,7 @@ def _scan(
             scans.append(scan.select(wanted))
             if distinct is not None:
                 counted.append(distinct)
-    with reading(f"{len(files)} files"):
+    with reading_errors(f"{len(files)} files"):
         together = _one_after_the_other(scans)
         together.collect_schema()
     return together, _one_after_the_other(counted) if len(counted) == len(files) else None
@@ -469,7 +476,9 @@ def _are_text(files: Sequence[str], form: TextFormat) -> bool:
     if all(are_text):
         return True
     if any(are_text) or not {Path(file).suffix.lower() for file in files} <= {".parquet", ".pq"}:
-        kinds = sorted({ending(file) + (".gz" if is_compressed(file) else "") for file in files})
+        kinds = sorted(
+            {file_ending(file) + (".gz" if is_compressed(file) else "") for file in files}
+        )
         raise DataError(
             f"data are files of type {', '.join(kinds) or 'unknown'}; accepted: "
             ".parquet and .csv (.tsv, .csv.gz), not mixed; other text files with --delimiter (from "

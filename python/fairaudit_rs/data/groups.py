@@ -12,7 +12,7 @@ import numpy as np
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .cells import Cells
-from .labels import GroupKey, is_missing_text, matches
+from .labels import GroupKey, is_missing_text, label_matches
 
 MAX_PAIRS = 100_000
 #: Between the names of attributes whose values make groups together.
@@ -41,7 +41,7 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
     if len(chosen) < 2:
         features = " and ".join(cells.sensitive_features)
         raise DataError(
-            f"only one group: {features} is {group_name(label(chosen[0]))!r} in every row; a "
+            f"only one group: {features} is {group_name(group_label(chosen[0]))!r} in every row; a "
             "comparison needs at least two"
             if chosen
             else f"no group: {features} is missing in every row"
@@ -58,13 +58,13 @@ def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> Grou
     parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
     parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
     for key in existing:
-        if len(key) == len(parts) and all(map(matches, key, parts)):
+        if len(key) == len(parts) and all(map(label_matches, key, parts)):
             return key
     for key in existing:
-        name = group_name(label(key))
+        name = group_name(group_label(key))
         if isinstance(wanted, str) and wanted in (name, " & ".join(map(str, key))):
             return key
-    names = [repr(label(key)) for key in existing]
+    names = [repr(group_label(key)) for key in existing]
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     hint = (
         ". This text is read as a missing value; missing='keep_texts' makes it a group"
@@ -94,7 +94,7 @@ def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
     return list(combinations(range(len(keys)), 2))
 
 
-def label(key: GroupKey) -> Any:
+def group_label(key: GroupKey) -> Any:
     """Return the group as the user names it: a label, or a tuple of several."""
     return key[0] if len(key) == 1 else key
 
@@ -119,7 +119,7 @@ def attribute_name(attributes: Sequence[str]) -> str:
 
 
 def _named(label: Any, attribute: str) -> str:
-    return printable(f"{attribute}={label}" if attribute and _is_bare(label) else str(label))
+    return escape_controls(f"{attribute}={label}" if attribute and _is_bare(label) else str(label))
 
 
 def _is_bare(label: Any) -> bool:
@@ -135,7 +135,7 @@ def _is_bare(label: Any) -> bool:
     return True
 
 
-def printable(text: str, kept: str = "") -> str:
+def escape_controls(text: str, kept: str = "") -> str:
     """Return a text with what could steer a terminal or reorder a line written as its code.
 
     Controls, line ends, marks of direction, halves of surrogates and the like, but not ``kept``.

@@ -57,7 +57,7 @@ def rows_by_label(index: Any, rows: NDArray[Any]) -> NDArray[Any] | None:
         return np.asarray(labels)
     # Tuples of several levels stay together.
     array = np.empty(len(labels), dtype=object)
-    array[:] = [one if isinstance(one, str | int) else _text(one) for one in labels]
+    array[:] = [label if isinstance(label, str | int) else _text(label) for label in labels]
     return array
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DataError
-from .arrays import MAX_ROWS, Counts
-from .columns import Coded, Column, some
-from .ordered import MISSING, is_missing_group, sort_key
+from .arrays import MAX_ROWS, CombinationCounts
+from .columns import Column, EncodedColumn, list_some
+from .ranked_labels import MISSING, is_missing_group, sort_key
 
 #: A value that names a group or a stratum; None is a missing value.
 Label: TypeAlias = str | int | float | bool | None
@@ -58,7 +58,7 @@ def distinct_values(column: Column) -> tuple[list[Label], NDArray[np.int64]]:
     Numbers must be there, and come in ascending order. What is missing of others has the place
     after the last one.
     """
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         return list(column.labels), column.codes.astype(np.int64)
     values, place = np.unique(column, return_inverse=True)
     return values.tolist(), place.ravel()
@@ -78,7 +78,7 @@ def check_one_kind(name: str, labels: Sequence[Label]) -> None:
         )
 
 
-def relabel(
+def sort_keys(
     keys: Sequence[GroupKey], codes: NDArray[np.int64]
 ) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
     """Sort the keys that occur, and give every code its key's new place."""
@@ -121,7 +121,7 @@ def is_missing_text(label: object) -> bool:
 
 
 def missing_texts(
-    counted: Counts, names: Sequence[str], missing: str | None
+    counted: CombinationCounts, names: Sequence[str], missing: str | None
 ) -> tuple[tuple[str, str, int], ...]:
     """Return the texts that are read as missing: feature, text and rows."""
     if missing is not None:
@@ -133,10 +133,10 @@ def missing_texts(
             if is_missing_text(text):
                 n_rows = int(counted.counts[counted.codes[:, column] == code].sum())
                 found.append((name, str(text), n_rows))
-    return tuple(sorted(one for one in found if one[2]))
+    return tuple(sorted(entry for entry in found if entry[2]))
 
 
-def matches(label: Label, wanted: Any) -> bool:
+def label_matches(label: Label, wanted: Any) -> bool:
     """Whether a label is the wanted one; text also names a number or boolean that reads so.
 
     None names missing values that are a group, and intervals, periods and dates go by their text.
@@ -160,7 +160,7 @@ def _equal(label: Label, wanted: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class NamedCombinations:
     """What each distinct combination of values means."""
 
     groups: list[GroupKey]
@@ -179,20 +179,20 @@ class Named:
         return self.y_true if name == "y_true" else self.y_pred
 
     @classmethod
-    def nothing(cls) -> Named:
+    def nothing(cls) -> NamedCombinations:
         """Return the one combination of no columns at all."""
         zero = np.zeros(1, dtype=np.int64)
         return cls(groups=[()], group=zero, strata=[()], stratum=zero, y_true=zero, y_pred=zero)
 
 
 def name_combinations(
-    counted: Counts,
+    counted: CombinationCounts,
     n_features: int,
     strata_names: tuple[str, ...],
     labels: Sequence[str],
     pos_label: Label,
     missing: str | None = None,
-) -> Named:
+) -> NamedCombinations:
     """Check and name distinct combinations of (features, strata, labels).
 
     ``missing="own"`` makes missing values of features and strata a label of their own. None reads
@@ -224,8 +224,8 @@ def name_combinations(
     if pos_label is not None and at:
         check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
     for name, column in at.items():
-        coded[name] = binary(name, values[column], pos_label)[counted.codes[:, column]]
-    return Named(
+        coded[name] = binary_labels(name, values[column], pos_label)[counted.codes[:, column]]
+    return NamedCombinations(
         groups=groups,
         group=group,
         strata=strata,
@@ -248,7 +248,7 @@ def _with_missing(values: list[Label]) -> list[Label]:
 
 
 def _keys(
-    counted: Counts, values: list[list[Label]], columns: list[int]
+    counted: CombinationCounts, values: list[list[Label]], columns: list[int]
 ) -> tuple[list[GroupKey], NDArray[np.int64]]:
     """Combine the labels of several columns: the distinct keys, and the key of each cell."""
     if not columns:
@@ -263,7 +263,7 @@ def _keys(
 
 def _refuse_missing(
     name: str,
-    counted: Counts,
+    counted: CombinationCounts,
     values: list[list[Label]],
     column: int,
     hint: str = "before the audit",
@@ -285,13 +285,13 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
     """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
     wanted = _plain(pos_label)
     seen = [value for values in columns.values() for value in values]
-    if all(map(is_coded, columns.values())) and not any(matches(v, wanted) for v in seen):
+    if all(map(is_coded, columns.values())) and not any(label_matches(v, wanted) for v in seen):
         if len(set(seen)) == 1 and not isinstance(wanted, str):
             return  # a part of the data in which the positive class does not occur
         held: list[Label] = sorted(set(seen), key=sort_key)
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
-            f"hold {some(held)}",
+            f"hold {list_some(held)}",
             argument="pos_label",
         )
 
@@ -301,18 +301,19 @@ def is_coded(values: list[Label]) -> bool:
     return all(value in (0, 1) and not isinstance(value, str) for value in values)
 
 
-def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
+def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
     """Return 1 for the positive class and 0 for others, for each value of a label column."""
     shown = sorted(values, key=sort_key)
     coded = is_coded(values)
     wanted = _plain(pos_label)
-    found = any(matches(value, wanted) for value in values)
+    found = any(label_matches(value, wanted) for value in values)
     if pos_label is None or (coded and isinstance(wanted, str) and not found):
         if coded:
             return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
         text = any(isinstance(value, float) for value in values)
         raise DataError(
-            f"{name} holds {some(shown)}; accepted: 0/1 or booleans. Name the positive class with "
+            f"{name} holds {list_some(shown)}; accepted: 0/1 or booleans. Name the "
+            f"positive class with "
             f"pos_label, such as pos_label={shown[-1]!r}"
             + ("; scores belong in y_score" if text and name.startswith("y_") else ""),
             argument=name,
@@ -320,7 +321,8 @@ def binary(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64
         )
     if not found and len(values) > 1:
         raise ArgumentError(
-            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds {some(shown)}",
+            f"pos_label is {pos_label!r}, which does not occur in {name}; it holds "
+            f"{list_some(shown)}",
             argument="pos_label",
         )
-    return np.array([int(matches(value, wanted)) for value in values], dtype=np.int64)
+    return np.array([int(label_matches(value, wanted)) for value in values], dtype=np.int64)

@@ -14,12 +14,12 @@ _PART = 1 << 18
 _PER_ROW = 4
 
 
-def parts(n: int) -> Iterator[slice]:
+def split_ranges(n: int) -> Iterator[slice]:
     """Return consecutive ranges of ``n`` rows."""
     return (slice(start, min(start + _PART, n)) for start in range(0, n, _PART))
 
 
-def numbered(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
+def number_values(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     """Return the place of every value among the sorted distinct ones, and how many there are.
 
     As ``np.unique`` does, NaN all being one, without the columns that it sorts.
@@ -33,14 +33,14 @@ def numbered(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
 
 def _by_table(values: NDArray[Any], low: int, size: int) -> tuple[NDArray[np.uint32], int]:
     seen = np.zeros(size, dtype=np.bool_)
-    for part in parts(len(values)):
+    for part in split_ranges(len(values)):
         seen[values[part].astype(np.int64) - low] = True
     n = int(np.count_nonzero(seen))
     if values.dtype == np.uint32 and n == size and not low:
         return values, n
     number = np.cumsum(seen, dtype=np.uint32)
     codes = np.empty(len(values), dtype=np.uint32)
-    for part in parts(len(values)):
+    for part in split_ranges(len(values)):
         codes[part] = number[values[part].astype(np.int64) - low] - 1
     return codes, n
 
@@ -50,7 +50,7 @@ def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     codes = np.empty(len(values), dtype=np.uint32)
     n = 0
     last = values[:0]
-    for part in parts(len(values)):
+    for part in split_ranges(len(values)):
         rows = order[part]
         held = values[rows]
         before = np.concatenate([last, held[:-1]])
@@ -68,16 +68,16 @@ def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
 def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
     """Return the code of each unit, from those of its rows: that of the last one."""
     found = np.zeros(n_units, dtype=codes.dtype)
-    for part in parts(len(unit)):
+    for part in split_ranges(len(unit)):
         found[unit[part]] = codes[part]
     return found
 
 
-def differing(
+def differing_rows(
     codes: NDArray[Any], unit: NDArray[np.uint32], of_unit: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """Return which rows have another code than their unit."""
     differs = np.empty(len(unit), dtype=np.bool_)
-    for part in parts(len(unit)):
+    for part in split_ranges(len(unit)):
         np.not_equal(of_unit[unit[part]], codes[part], out=differs[part])
     return differs

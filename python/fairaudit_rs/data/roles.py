@@ -14,8 +14,8 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .arrays import ArraySource
 from .cells import Cells
 from .columns import Column, column_array, is_pandas
+from .columns_from_arguments import add_columns, check_lengths, named_columns
 from .frames import as_frame, check_columns, frame_source, names_of
-from .given import add_columns, check_lengths, named_columns
 from .index import check_indices, indices_of
 from .sources import CellsSource, Source
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Coded, Column
+from .columns import Column, EncodedColumn
 
 Hashes = NDArray[np.uint64]
 
@@ -66,7 +66,7 @@ def _mixed(values: Hashes) -> Hashes:
 
 def _bits(column: Column) -> Hashes:
     """Return 64 bits for every value of a column: equal ones for equal values."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         known = [_of_label(label) for label in column.labels]
         return np.array([*known, _MISSING], dtype=np.uint64)[column.codes]
     if column.dtype == np.uint64:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .cells import Cells
 from .equality import Value
-from .labels import Named
+from .labels import NamedCombinations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,12 +43,12 @@ class Rows(Value):
 
 
 @dataclass(frozen=True)
-class CodedRows:
+class EncodedRows:
     """The combination of groups and labels that every row has, and what combinations mean."""
 
     #: By group and stratum.
     cells: Cells
-    named: Named
+    named: NamedCombinations
     combination: NDArray[Any]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, TooManyValuesError
-from .arrays import ArraySource, Counts
+from .arrays import ArraySource, CombinationCounts
 from .cells import Cells, cut_cells
 
 
@@ -32,7 +32,7 @@ class Source(Protocol):
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> Counts:
+    ) -> CombinationCounts:
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
 
     def cut(self, key: str, cuts: Sequence[float]) -> Source:
@@ -56,13 +56,13 @@ class CellsSource:
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> Counts:
+    ) -> CombinationCounts:
         """Return the combinations of some of the columns; equal ones are not added up."""
         del limits, edges, n_threads
         values, codes = zip(*map(self._column, keys), strict=True) if keys else ((), ())
         cells = self.cells
         scored = score is not None
-        return Counts(
+        return CombinationCounts(
             values=list(values),
             codes=np.stack(codes, axis=1) if codes else np.zeros((len(cells), 0), dtype=np.int64),
             counts=cells.count,
@@ -121,7 +121,9 @@ class SharedSource:
     source: Source
     #: All columns that may be asked for, with the most values that each may have.
     limits: dict[str, int]
-    _counted: dict[bytes | None, tuple[list[str], Counts]] = field(default_factory=dict, repr=False)
+    _counted: dict[bytes | None, tuple[list[str], CombinationCounts]] = field(
+        default_factory=dict, repr=False
+    )
     _loaded: ArraySource | None = field(default=None, repr=False)
 
     @property
@@ -136,7 +138,7 @@ class SharedSource:
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> Counts:
+    ) -> CombinationCounts:
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
         source = self._loaded or self.source
         if not set(keys) <= set(self.limits):
@@ -152,7 +154,7 @@ class SharedSource:
         for i, (place, limit) in enumerate(zip(at, limits, strict=True)):
             if len(counted.values[place]) > limit:
                 raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
-        return Counts(
+        return CombinationCounts(
             values=[counted.values[place] for place in at],
             codes=counted.codes[:, at],
             counts=counted.counts,
@@ -171,7 +173,7 @@ class SharedSource:
         score: str | None,
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
-    ) -> tuple[list[str], Counts]:
+    ) -> tuple[list[str], CombinationCounts]:
         """Count the combinations of all columns, but for those of too many values."""
         union = list(self.limits)
         while True:

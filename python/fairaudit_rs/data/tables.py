@@ -16,18 +16,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
-from .arrays import Counts
+from .arrays import CombinationCounts
 from .cell_columns import score_edges_of
 from .cells import Cells, cells_of
 from .columns import check_numeric
 from .frames import check_columns
-from .labels import GroupKey, Label, Named, is_coded, matches, name_combinations, relabel
-from .mixed import Settled, settle
+from .labels import (
+    GroupKey,
+    Label,
+    NamedCombinations,
+    is_coded,
+    label_matches,
+    name_combinations,
+    sort_keys,
+)
+from .mixed_clusters import MixedClusterResolution, resolve_mixed_clusters
+from .paired_counts import PairedCounts
 from .people import People
 from .roles import read_roles
-from .rows import AttributeRows, CodedRows, Rows
+from .rows import AttributeRows, EncodedRows, Rows
 from .sources import CellsSource, SharedSource, Source
-from .twice import Twice
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
@@ -170,7 +178,7 @@ class AuditTable:
             positive,
             self.missing,
         )
-        before = tuple(one for one in self.missing_texts if one[0] in names)
+        before = tuple(text for text in self.missing_texts if text[0] in names)
         return replace(cells, missing_texts=before) if before else cells
 
     def counted(self, pos_label: Label = None) -> AuditTable:
@@ -184,7 +192,9 @@ class AuditTable:
                 )
         return AuditTable.make(data=self.cells(pos_label=pos_label), missing=self.missing)
 
-    def decided_twice(self, *, pos_label: Label = None, n_threads: int | None = None) -> Twice:
+    def count_paired(
+        self, *, pos_label: Label = None, n_threads: int | None = None
+    ) -> PairedCounts:
         """Count the rows by group, label and the decisions of two models."""
         labels = [name for name in ("y_true", "first", "second") if name in self.roles]
         keys = [*self.sensitive_features, *labels]
@@ -198,9 +208,9 @@ class AuditTable:
         names = tuple(self._keys[key] for key in self.sensitive_features)
         named = name_combinations(counted, len(names), (), labels, pos_label, self.missing)
         cells = cells_of(counted, names, (), False, False, None, None, self.missing)
-        groups, group = relabel(named.groups, named.group)
+        groups, group = sort_keys(named.groups, named.group)
         assert groups == cells.groups
-        return Twice.of(cells, named, group, counted.counts)
+        return PairedCounts.from_combinations(cells, named, group, counted.counts)
 
     def rows(
         self,
@@ -222,8 +232,8 @@ class AuditTable:
         labels = [name for name in coded_roles if name in columns and binary]
         coded = table.combinations(labels, pos_label)
         cells, named, cell = coded.cells, coded.named, coded.combination
-        _, group = relabel(named.groups, named.group)
-        _, stratum = relabel(named.strata, named.stratum)
+        _, group = sort_keys(named.groups, named.group)
+        _, stratum = sort_keys(named.strata, named.stratum)
         if len(cells.groups) > MAX_ROW_GROUPS:
             raise DataError(
                 f"{len(cells.groups):,} groups; accepted: at most {MAX_ROW_GROUPS:,} for metrics "
@@ -248,7 +258,7 @@ class AuditTable:
             weight=table.weights(),
         )
 
-    def settled(self, rows: Rows, keys: Sequence[GroupKey]) -> Settled:
+    def settled(self, rows: Rows, keys: Sequence[GroupKey]) -> MixedClusterResolution:
         """Find the clusters that are in several of these groups, as ``mixed_clusters`` says."""
         source = self.source.in_memory()
 
@@ -256,7 +266,7 @@ class AuditTable:
             parts = [source.value_at(key, row) for key in self.clusters]
             return " & ".join(map(repr, parts))
 
-        return settle(rows, keys, self.mixed_clusters, name_of)
+        return resolve_mixed_clusters(rows, keys, self.mixed_clusters, name_of)
 
     def where(self, keep: NDArray[np.bool_]) -> AuditTable:
         """Return some of the rows of a table in memory."""
@@ -265,7 +275,7 @@ class AuditTable:
 
     def combinations(
         self, labels: Sequence[str], pos_label: Label, n_threads: int | None = 1
-    ) -> CodedRows:
+    ) -> EncodedRows:
         """Name the combination of groups, strata and the given labels that every row has."""
         source = self.source.in_memory()
         keys = [*self.sensitive_features, *self.strata, *labels]
@@ -275,12 +285,12 @@ class AuditTable:
             + [MAX_DECISION_VALUES] * len(labels)
         )
         if not keys:
-            everything = Counts(
+            everything = CombinationCounts(
                 values=[], codes=np.zeros((1, 0), dtype=np.int64), counts=np.array([self.n_rows])
             )
-            named = Named.nothing()
+            named = NamedCombinations.nothing()
             cells = cells_of(everything, (), (), False, False, None, None)
-            return CodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
+            return EncodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
         try:
             counted, combination = source.encode(keys, limits, n_threads)
         except TooManyValuesError as error:
@@ -291,7 +301,7 @@ class AuditTable:
             counted, len(self.sensitive_features), strata_names, labels, positive, self.missing
         )
         cells = cells_of(
-            Counts(
+            CombinationCounts(
                 values=counted.values[: len(keys) - len(labels)],
                 codes=counted.codes,
                 counts=counted.counts,
@@ -304,7 +314,7 @@ class AuditTable:
             None,
             self.missing,
         )
-        return CodedRows(cells, named, combination)
+        return EncodedRows(cells, named, combination)
 
     def numbers(self, role: str) -> NDArray[np.float64]:
         """Return a column of a table in memory as floats; they may be infinite or missing."""
@@ -324,7 +334,7 @@ class AuditTable:
         loaded = self.loaded("sample_weight")
         coded, weights = loaded.combinations((), None), loaded.weights()
         assert weights is not None
-        groups, code = relabel(coded.named.groups, coded.named.group)
+        groups, code = sort_keys(coded.named.groups, coded.named.group)
         return People.of_rows(groups, code[coded.combination], weights)
 
     def loaded(self, needed_by: str = "this") -> AuditTable:
@@ -372,7 +382,9 @@ class AuditTable:
         names = [name for name in ("y_pred", "y_true") if name in self.roles]
         if not isinstance(pos_label, str) or not self.source.holds_rows:
             return self
-        held = any(matches(value, pos_label) for name in names for value in self._labels(name))
+        held = any(
+            label_matches(value, pos_label) for name in names for value in self._labels(name)
+        )
         return replace(self, known_positive=pos_label) if held else self
 
     def _positive_of(self, names: Sequence[str], pos_label: Label) -> Label:
@@ -380,7 +392,7 @@ class AuditTable:
         if pos_label is None or pos_label != self.known_positive:
             return pos_label
         values = [value for name in names for value in self._labels(name)]
-        if not is_coded(values) or any(matches(value, pos_label) for value in values):
+        if not is_coded(values) or any(label_matches(value, pos_label) for value in values):
             return pos_label
         return None
 
@@ -431,7 +443,7 @@ class AuditTable:
             source.numbers("y_score", "y_score")
         level = np.unique(scores, return_inverse=True)[1].ravel()
         return cells_of(
-            Counts(
+            CombinationCounts(
                 values=counted.values[:-1],
                 codes=counted.codes[:, :-1],
                 counts=counted.counts,
@@ -478,7 +490,7 @@ class AuditTable:
         if self.strata:
             counted, cell = source.encode(self.strata, [MAX_STRATUM_VALUES] * len(self.strata))
             named = name_combinations(counted, 0, strata_names, (), None, self.missing)
-            _, code = relabel(named.strata, named.stratum)
+            _, code = sort_keys(named.strata, named.stratum)
             stratum = code.astype(np.uint32)[cell]
         values = {}
         for name in (*columns, *extra):

@@ -72,18 +72,20 @@ class TextFormat:
     def is_text(self, file: str | Path) -> bool:
         """Whether a file is text: any file whose delimiter, encoding or columns are named."""
         named = self.delimiter is not None or self.encoding is not None or bool(self.columns)
-        return ending(file) in SEPARATORS or (named and ending(file) not in (".parquet", ".pq"))
+        return file_ending(file) in SEPARATORS or (
+            named and file_ending(file) not in (".parquet", ".pq")
+        )
 
     def is_plain(self, file: str) -> bool:
         """Whether a file is read as it stands."""
-        if self != TextFormat() or is_compressed(file) or ending(file) != ".csv":
+        if self != TextFormat() or is_compressed(file) or file_ending(file) != ".csv":
             return False
         header = self.header(file, errors="replace")
         return not _has_blanks(header) and len(set(header)) == len(header)
 
     def separator(self, file: str | Path) -> str:
         """Return what separates the columns of a file."""
-        return self.delimiter or SEPARATORS.get(ending(file), ",")
+        return self.delimiter or SEPARATORS.get(file_ending(file), ",")
 
     def header(self, file: str, errors: str = "strict") -> list[str]:
         """Return the first row below the lines that are skipped, as it stands there."""
@@ -198,7 +200,7 @@ def is_compressed(file: str | Path) -> bool:
     return Path(file).suffix.lower() == _GZ
 
 
-def ending(file: str | Path) -> str:
+def file_ending(file: str | Path) -> str:
     """Return the ending of a file, without that of its compression."""
     place = Path(file)
     return Path(place.stem if is_compressed(place) else place.name).suffix.lower()
@@ -211,7 +213,9 @@ def numbered_name(name: str, place: int) -> str:
 
 def repeats_of(name: str, names: Sequence[str]) -> list[str]:
     """Return the numbered names of the columns that had one name."""
-    return [one for place, one in enumerate(names, 1) if one == numbered_name(name, place)]
+    return [
+        heading for place, heading in enumerate(names, 1) if heading == numbered_name(name, place)
+    ]
 
 
 def hint_of(names: Sequence[str]) -> str:
@@ -227,7 +231,9 @@ def hint_of(names: Sequence[str]) -> str:
 
 def separator_in(names: Sequence[str]) -> str | None:
     """Return what seems to separate the columns of a file that is read as one column."""
-    return next((one for one in _USUAL if len(names) == 1 and one in names[0]), None)
+    return next(
+        (separator for separator in _USUAL if len(names) == 1 and separator in names[0]), None
+    )
 
 
 def _has_blanks(names: Sequence[str]) -> bool:

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.cells import Cells
-from ..data.columns import Coded, Column, some
+from ..data.columns import Column, EncodedColumn, list_some
 from ..data.features import positions_of
-from ..data.groups import label
+from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .forms import Form, RowNumbers
+from .forms import FeatureForm, RowNumbers
 
 _ACCEPTED = (
     "the name or position of a column of X, the common prefix of one-hot columns, a list of "
@@ -33,7 +33,7 @@ _BETWEEN = r"[_\-=:./ \[\]]"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Attribute:
+class AttributeLevels:
     """The levels of a protected attribute, or the combined ones of several."""
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class _Part:
     levels: tuple[str, ...] | None = None
 
 
-def read_attribute(given: Any, form: Form) -> Attribute:
+def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     """Find the columns of an attribute in X, and the level of every row."""
     parts, notes = _parts(given, form)
     names = tuple(part.name for part in parts)
@@ -99,12 +99,13 @@ def read_attribute(given: Any, form: Form) -> Attribute:
     )
     if len(keys) < 2:
         raise DataError(
-            f"attribute {' and '.join(map(repr, names))} is {label(keys[0])!r} in every row of X; "
+            f"attribute {' and '.join(map(repr, names))} is {group_label(keys[0])!r} "
+            f"in every row of X; "
             "accepted: at least two levels, or flip= as a function of X",
             mentions=("flip",),
         )
     code = rows.group.astype(np.int64)
-    return Attribute(
+    return AttributeLevels(
         names=names,
         places=places,
         keys=keys,
@@ -115,11 +116,11 @@ def read_attribute(given: Any, form: Form) -> Attribute:
     )
 
 
-def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
+def _parts(given: Any, form: FeatureForm) -> tuple[list[_Part], tuple[str, ...]]:
     if isinstance(given, Mapping):
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
-        return [replace(_part(one, form), name=str(name)) for name, one in given.items()], ()
+        return [replace(_part(entry, form), name=str(name)) for name, entry in given.items()], ()
     if not isinstance(given, list | tuple):
         return [_part(given, form)], ()
     entries = list(given)
@@ -130,7 +131,7 @@ def _parts(given: Any, form: Form) -> tuple[list[_Part], tuple[str, ...]]:
     return _one_or_several(entries, form)
 
 
-def _part(given: Any, form: Form) -> _Part:
+def _part(given: Any, form: FeatureForm) -> _Part:
     """Return one attribute: a list of columns is one-hot."""
     if isinstance(given, list | tuple):
         if not given:
@@ -149,7 +150,9 @@ def _part(given: Any, form: Form) -> _Part:
     return _one_hot(places, form, str(given))
 
 
-def _one_or_several(entries: Sequence[Any], form: Form) -> tuple[list[_Part], tuple[str, ...]]:
+def _one_or_several(
+    entries: Sequence[Any], form: FeatureForm
+) -> tuple[list[_Part], tuple[str, ...]]:
     """Return columns as one attribute where they are one-hot, else as one attribute each."""
     places = [_places(entry, form) for entry in entries]
     each = [_part(entry, form) for entry in entries]
@@ -175,13 +178,14 @@ def _one_or_several(entries: Sequence[Any], form: Form) -> tuple[list[_Part], tu
     return [_one_hot(columns, form)], (note,)
 
 
-def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _Part:
+def _one_hot(places: Sequence[int], form: FeatureForm, prefix: str | None = None) -> _Part:
     """Return one-hot columns as one attribute."""
     bare = [_bare(form, place) for place in places]
     high = _high(places, form)
     if high is None:
         raise DataError(
-            f"attribute names {some(bare)} as one-hot columns, one of which has other than one "
+            f"attribute names {list_some(bare)} as one-hot columns, one of which has "
+            f"other than one "
             "or two values, or misses some; accepted: columns of a lower and a higher value",
             argument="attribute",
         )
@@ -189,7 +193,7 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
     if n_high.max() > 1:
         row = int((n_high > 1).argmax())
         raise DataError(
-            f"attribute names {some(bare)} as one-hot columns, of which {n_high[row]} are at "
+            f"attribute names {list_some(bare)} as one-hot columns, of which {n_high[row]} are at "
             f"their higher value in row {row}; accepted: at most one in every row",
             argument="attribute",
         )
@@ -209,7 +213,7 @@ def _one_hot(places: Sequence[int], form: Form, prefix: str | None = None) -> _P
 def _named_levels(bare: list[str], prefix: str) -> tuple[str, list[str], str]:
     """Return what an attribute, its levels and that of no column are called."""
     name = re.sub(f"{_BETWEEN}+$", "", prefix) or ", ".join(bare[:3])
-    levels = [re.sub(f"^{_BETWEEN}+|\\]$", "", one[len(prefix) :]) or one for one in bare]
+    levels = [re.sub(f"^{_BETWEEN}+|\\]$", "", text[len(prefix) :]) or text for text in bare]
     if len(set(levels)) < len(levels):
         levels = bare
     none = "none"
@@ -218,7 +222,7 @@ def _named_levels(bare: list[str], prefix: str) -> tuple[str, list[str], str]:
     return name, levels, none
 
 
-def _high(places: Sequence[int], form: Form) -> NDArray[np.bool_] | None:
+def _high(places: Sequence[int], form: FeatureForm) -> NDArray[np.bool_] | None:
     """Return which columns are at the higher of their two values; None if they have others."""
     found = np.zeros((len(places), form.n_rows), dtype=bool)
     ends = []
@@ -241,9 +245,9 @@ def _high(places: Sequence[int], form: Form) -> NDArray[np.bool_] | None:
 
 def _numbers(column: Column) -> NDArray[Any] | None:
     """Return a column as numbers, NaN where they are missing; None if it holds text."""
-    if not isinstance(column, Coded):
+    if not isinstance(column, EncodedColumn):
         return column if column.dtype.kind in "biuf" else None
-    if any(isinstance(one, str) for one in column.labels):
+    if any(isinstance(value, str) for value in column.labels):
         return None
     return np.array([*map(float, column.labels), np.nan])[column.codes]
 
@@ -257,12 +261,12 @@ def _prefix(names: Sequence[str]) -> str:
     return common[: ends[-1]] if ends else ""
 
 
-def _bare(form: Form, place: int) -> str:
+def _bare(form: FeatureForm, place: int) -> str:
     """Return the name of a column, or its place in an array, as text."""
     return str(place) if form.names is None else form.names[place]
 
 
-def _places(given: Any, form: Form) -> list[int]:
+def _places(given: Any, form: FeatureForm) -> list[int]:
     """Return the place of a column, or those of the columns with a prefix."""
     names = form.names
     if isinstance(given, str) and names is not None and given not in names:
@@ -275,7 +279,7 @@ def _places(given: Any, form: Form) -> list[int]:
     return [_place(given, form)]
 
 
-def _place(given: Any, form: Form) -> int:
+def _place(given: Any, form: FeatureForm) -> int:
     names = form.names
     if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
         shown = repr(given) if isinstance(given, bool | float) else f"a {type(given).__name__}"
@@ -287,7 +291,7 @@ def _place(given: Any, form: Form) -> int:
     if str(given) not in names:
         raise ColumnError(
             f"attribute is {given!r}, which is no column of X and the prefix of none; its columns: "
-            f"{some(names, 20)}",
+            f"{list_some(names, 20)}",
             argument="attribute",
         )
     return names.index(str(given))

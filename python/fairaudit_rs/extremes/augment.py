@@ -18,12 +18,12 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
 from ..literals import Looks
 from ..progress import Progress
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import number
-from .generator import FittedGenerator, fitted, group_seed, new_generator
-from .mixed import MOST_ROWS, read_mixed
+from .frame_rows import take_rows
+from .generator import FittedGenerator, fit_generator, group_seed, new_generator
+from .mixed_columns import MOST_ROWS, read_mixed
 from .seeds import child_seed, stream_of
-from .writing import taken
 
 Floats = NDArray[np.float64]
 Differences = Callable[[Any], Any]
@@ -105,7 +105,7 @@ class TopUps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class ExponentialityCheck:
     """A test that a tail is not heavier than an exponential one.
 
     Attributes
@@ -172,7 +172,7 @@ class AugmentedTail:
     confidence_level: float
     n_resamples: int
     n_failed: int
-    looks: tuple[Look, ...]
+    looks: tuple[ExponentialityCheck, ...]
     passes: bool | None
     seed: int
     notes: tuple[str, ...]
@@ -280,7 +280,7 @@ def augmented_tails(
     )
     found = {}
     for group, frame in frames.items():
-        part = _Group(
+        part = _TailGroup(
             group=group,
             frame=frame,
             differences=differences,
@@ -294,7 +294,7 @@ def augmented_tails(
 
 
 @dataclass(eq=False, kw_only=True)
-class _Group:
+class _TailGroup:
     """A group whose tail is asked for."""
 
     group: Hashable
@@ -309,7 +309,7 @@ class _Group:
     def __post_init__(self) -> None:
         rows = read_mixed(self.frame)
         # Their order plays no part.
-        self.frame, self.n_real = taken(self.frame, rows.order), len(rows)
+        self.frame, self.n_real = take_rows(self.frame, rows.order), len(rows)
         self.c = self.differences_of(self.frame, self.n_real)
 
     def result(
@@ -321,7 +321,7 @@ class _Group:
     ) -> AugmentedTail:
         """Return the tails of the group."""
         real = self.tail_of(self.c)
-        generator = fitted(self.top_ups.generator, self.frame, child_seed(self.seed, _FIT))
+        generator = fit_generator(self.top_ups.generator, self.frame, child_seed(self.seed, _FIT))
         n_each = self.top_ups.n_generated or self.n_real
         parts = [
             self.generated(generator, n_each, child_seed(self.seed, _TOP_UP, place))
@@ -384,7 +384,9 @@ class _Group:
         """Return the differences of generated rows."""
         return self.differences_of(generator.sample(n, rng=seed), n)
 
-    def looks(self, parts: list[Floats], pvalue: Callable[[Floats], float]) -> tuple[Look, ...]:
+    def looks(
+        self, parts: list[Floats], pvalue: Callable[[Floats], float]
+    ) -> tuple[ExponentialityCheck, ...]:
         """Test the real rows, and those after each top-up that has a level."""
         found = []
         for place, level in enumerate(self.top_ups.levels):
@@ -395,7 +397,9 @@ class _Group:
             if not 0 <= p <= 1:
                 raise FunctionError(f"pvalue gave {p:g}; accepted: a number from 0 to 1")
             found.append(
-                Look(n_rows=len(rows), level=level, pvalue=p, passes=not rejects(p, level))
+                ExponentialityCheck(
+                    n_rows=len(rows), level=level, pvalue=p, passes=not rejects_at(p, level)
+                )
             )
         return tuple(found)
 
@@ -406,8 +410,8 @@ class _Group:
             seed = child_seed(self.seed, _REPLICATE, place)
             rows = stream_of(seed).integers(0, self.n_real, self.n_real)
             try:
-                generator = fitted(
-                    self.top_ups.generator, taken(self.frame, rows), child_seed(seed, _FIT)
+                generator = fit_generator(
+                    self.top_ups.generator, take_rows(self.frame, rows), child_seed(seed, _FIT)
                 )
                 more = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
                 c = np.concatenate([self.c[rows], more])
@@ -419,7 +423,9 @@ class _Group:
         return found
 
 
-def _notes(n_resamples: int, n_known: int, looks: tuple[Look, ...]) -> tuple[str, ...]:
+def _notes(
+    n_resamples: int, n_known: int, looks: tuple[ExponentialityCheck, ...]
+) -> tuple[str, ...]:
     """Return what must be known besides the numbers."""
     notes = ["generated rows are no observations, and the looks at them no tests of new data"]
     if n_resamples:

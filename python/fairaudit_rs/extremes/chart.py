@@ -26,15 +26,15 @@ def level_chart(curves: Mapping[Any, Sequence[Any]]) -> Chart:
     rows = [
         {
             "group": group_name(group),
-            "horizon": one.horizon,
-            "level": _plain(one.value),
-            "low": _plain(one.low),
-            "high": _plain(one.high),
-            "free": _plain(one.lower_free),
-            "standing": one.standing,
+            "horizon": point.horizon,
+            "level": _plain(point.value),
+            "low": _plain(point.low),
+            "high": _plain(point.high),
+            "free": _plain(point.lower_free),
+            "standing": point.standing,
         }
         for group, curve in curves.items()
-        for one in curve
+        for point in curve
     ]
     x = {
         "field": "horizon",
@@ -122,12 +122,12 @@ def stability_chart(tails: Mapping[Any, tuple[Sequence[StabilityRow], int]]) -> 
     rows = [
         {
             "group": group_name(group),
-            "k": one.n_exceedances,
-            "shape": _plain(one.shape),
+            "k": point.n_exceedances,
+            "shape": _plain(point.shape),
             "used": used,
         }
         for group, (points, used) in tails.items()
-        for one in points
+        for point in points
     ]
     x = {
         "field": "k",

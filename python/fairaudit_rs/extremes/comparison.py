@@ -21,7 +21,7 @@ _MOST_HORIZONS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class LevelComparison:
     """The test of equal return levels of two tails."""
 
     estimate: float
@@ -36,9 +36,9 @@ class Compared:
     reason: str
 
 
-def compare(
+def compare_return_levels(
     first: TailProblem, second: TailProblem, m: float, call: _native.Call, *, fit_only: bool = False
-) -> Compared:
+) -> LevelComparison:
     """Compare the return levels of two tails: see `compare_all`."""
     return compare_all((first, second), [(0, 1)], m, call, fit_only=fit_only)[0]
 
@@ -51,7 +51,7 @@ def compare_all(
     *,
     confidence: float | None = None,
     fit_only: bool = False,
-) -> list[Compared]:
+) -> list[LevelComparison]:
     """Compare return levels of pairs of tails, by their places.
 
     By order statistics where they limit a level, else by fits. Order statistics that limit no
@@ -70,14 +70,14 @@ def compare_all(
         call,
     )
     found = {
-        pair: _compared(sides[pair[0]], sides[pair[1]], *one)
-        for pair, one in zip(able, numbers, strict=True)
+        pair: _compared(sides[pair[0]], sides[pair[1]], *number)
+        for pair, number in zip(able, numbers, strict=True)
     }
     unbounded = [
         pair
-        for pair, one in found.items()
-        if math.isinf(one.high - one.low)
-        and "order statistics" in one.method
+        for pair, comparison in found.items()
+        if math.isinf(comparison.high - comparison.low)
+        and "order statistics" in comparison.method
         and all(tails[place].reaches(m) for place in pair)
     ]
     if unbounded:
@@ -135,7 +135,7 @@ def fewest_rows(m: float, confidence: float, call: _native.Call) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Side:
+class _TailSide:
     """A tail in a comparison."""
 
     native: Any = None
@@ -145,23 +145,23 @@ class _Side:
     reason: str = ""
 
 
-def _side(tail: TailProblem, m: float, call: _native.Call, fit_only: bool) -> _Side:
+def _side(tail: TailProblem, m: float, call: _native.Call, fit_only: bool) -> _TailSide:
     reason = tail.why_refused(m)
     if not reason and tail.is_measured(m) and not fit_only:
-        return _Side(native=tail.sorted, method="order statistics", value=tail.value(m))
+        return _TailSide(native=tail.sorted, method="order statistics", value=tail.value(m))
     if not reason and tail.fit is not None and tail.reaches(m):
         native = (tail.fit, tail.cuts(m, call))
-        return _Side(native=native, method="fit", value=tail.fit.level(m))
-    return _Side(reason=reason or tail.why_no_fit or "the level is below the threshold")
+        return _TailSide(native=native, method="fit", value=tail.fit.level(m))
+    return _TailSide(reason=reason or tail.why_no_fit or "the level is below the threshold")
 
 
 def _compared(
-    first: _Side, second: _Side, statistic: float, pvalue: float, low: float, high: float
-) -> Compared:
+    first: _TailSide, second: _TailSide, statistic: float, pvalue: float, low: float, high: float
+) -> LevelComparison:
     methods = (first.method, second.method)
     least = 2 * upper_tail(_native.last_cut_score())
     is_bound = "fit" in methods and pvalue < least
-    return Compared(
+    return LevelComparison(
         estimate=first.value - second.value + 0.0,
         low=low,
         high=high,
@@ -173,9 +173,9 @@ def _compared(
     )
 
 
-def _incomparable(reason: str) -> Compared:
+def _incomparable(reason: str) -> LevelComparison:
     nan = math.nan
-    return Compared(
+    return LevelComparison(
         estimate=nan,
         low=nan,
         high=nan,
@@ -187,7 +187,7 @@ def _incomparable(reason: str) -> Compared:
     )
 
 
-def permuted(
+def permute_levels(
     first: TailProblem, second: TailProblem, m: float, draws: _native.Draws, call: _native.Call
 ) -> tuple[float, Floats]:
     """Return the difference of fitted levels, and those of permuted rows, each value by itself."""

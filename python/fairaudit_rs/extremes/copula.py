@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import DataError
-from .margin import DEGREE, Margin
-from .mixed import MixedRows, read_mixed
+from .column_law import DEGREE, ColumnLaw
+from .mixed_columns import MixedRows, read_mixed
 from .seeds import stream_of
-from .smoothed import atoms
+from .smoothed import find_atoms
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class GaussianCopula:
     def __init__(self) -> None:
         self.correlation: Floats | None = None
         self.shift = 0.0
-        self._learned: _Learned | None = None
+        self._learned: _CopulaFit | None = None
 
     def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> GaussianCopula:
         """Learn the rows of a frame.
@@ -105,7 +105,7 @@ class GaussianCopula:
         found = _hidden_correlations(margins, len(rows))
         self.correlation = nearest_correlation(found)
         self.shift = float(np.abs(self.correlation - found).max())
-        self._learned = _Learned(rows, margins, orders, _root(self.correlation))
+        self._learned = _CopulaFit(rows, margins, orders, _root(self.correlation))
         return self
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
@@ -137,11 +137,11 @@ class GaussianCopula:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
+class _CopulaFit:
     """The laws of columns, the order of their levels, and a root of their correlation."""
 
     rows: MixedRows
-    margins: list[Margin]
+    margins: list[ColumnLaw]
     orders: list[NDArray[np.intp]]
     root: Floats
 
@@ -171,16 +171,16 @@ def _by_frequency(rows: MixedRows, place: int) -> NDArray[np.intp]:
     return np.argsort(-count, kind="stable")
 
 
-def _margin(rows: MixedRows, place: int, order: NDArray[np.intp]) -> Margin:
+def _margin(rows: MixedRows, place: int, order: NDArray[np.intp]) -> ColumnLaw:
     """Return the law of a column; levels are atoms."""
     values = rows.values[:, place]
     if rows.columns[place].kind != "levels":
-        return Margin.of(values, atoms(values))
+        return ColumnLaw.from_column(values, find_atoms(values))
     rank = np.argsort(order)[values.astype(np.intp)]
-    return Margin.of(rank.astype(np.float64), np.ones(len(values), dtype=bool))
+    return ColumnLaw.from_column(rank.astype(np.float64), np.ones(len(values), dtype=bool))
 
 
-def _hidden_correlations(margins: list[Margin], n: int) -> Floats:
+def _hidden_correlations(margins: list[ColumnLaw], n: int) -> Floats:
     """Return the correlations of hidden numbers that explain the products of scores, by bisection.
 
     sum_k r^k a_k b_k rises with r where it matters; a product beyond its reach takes the end.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from .mixed import MixedRows, read_mixed
+from .mixed_columns import MixedRows, read_mixed
 from .seeds import child_seed
 
 #: Seeds that NumPy's old generator takes, which ctgan uses.
@@ -66,7 +66,7 @@ class CTGAN:
             )
         self.options = dict(options or {})
         self.losses: NDArray[np.float64] | None = None
-        self._learned: _Learned | None = None
+        self._learned: _CtganFit | None = None
 
     def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> CTGAN:
         """Learn the rows of a frame.
@@ -92,7 +92,7 @@ class CTGAN:
         table = made.loss_values
         names = [name for name in table.columns if "Loss" in name]
         self.losses = np.asarray(table[names], dtype=np.float64)
-        self._learned = _Learned(rows, made)
+        self._learned = _CtganFit(rows, made)
         return self
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
@@ -119,7 +119,7 @@ class CTGAN:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
+class _CtganFit:
     """The rows that were learned, and the model of ctgan."""
 
     rows: MixedRows

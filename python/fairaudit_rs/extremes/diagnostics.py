@@ -339,7 +339,7 @@ def threshold_sequence(
     numbers = _array(values)
     order = sorted(set(_checked(ks, len(numbers))), reverse=True)
     found = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
-    tests = tuple(_goodness(k, one, draws.n) for k, one in zip(order, found, strict=True))
+    tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, found, strict=True))
     known = [test for test in tests if not test.reason]
     n_rejected = _native.forward_stop([test.pvalue for test in known], rate)
     left = known[n_rejected:]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.groups import find_group, group_name, label
+from ..data.groups import find_group, group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FairAuditError, FunctionError
-from .attribute import Attribute
-from .distinct import row_words
-from .forms import Form, RowNumbers, check_like, copied, form_of
+from .attribute import AttributeLevels
+from .distinct_rows import row_words
+from .forms import FeatureForm, RowNumbers, check_like, copy_features, form_of
 
 #: Levels that are tried by themselves: each is one more call of the model for every row.
 MAX_LEVELS = 50
@@ -30,11 +30,11 @@ class Flips(ABC):
     n_different: int
 
     @abstractmethod
-    def of(self, flip: int, rows: RowNumbers) -> Any:
+    def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
         """Return counterfactuals of some rows, in the form of X."""
 
     @property
-    def forms(self) -> tuple[Form, ...]:
+    def forms(self) -> tuple[FeatureForm, ...]:
         """What tells rows apart besides X: rows that are alike in it may have other flips."""
         return ()
 
@@ -53,8 +53,8 @@ class Flips(ABC):
 class LevelFlips(Flips):
     """Rows with other levels of the attribute: its columns get the values of rows that have it."""
 
-    form: Form
-    attribute: Attribute
+    form: FeatureForm
+    attribute: AttributeLevels
     #: By level and flip the level that it becomes; -1 for levels whose rows are left out.
     targets: NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class LevelFlips(Flips):
         """The largest number of different ones that a row has."""
         return max(len(set(targets)) for targets in self.targets.tolist())
 
-    def of(self, flip: int, rows: RowNumbers) -> Any:
+    def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
         """Return counterfactuals of some rows, in the form of X."""
         source = self.attribute.first[self.targets[self.attribute.code[rows], flip]]
         return self.form.take(rows, dict.fromkeys(self.attribute.places, source))
@@ -83,7 +83,7 @@ class LevelFlips(Flips):
         """What a reader must know of them."""
         notes = []
         for level in np.flatnonzero(self.targets[:, 0] < 0).tolist():
-            name = group_name(label(self.attribute.keys[level]))
+            name = group_name(group_label(self.attribute.keys[level]))
             n_rows = int(np.count_nonzero(self.attribute.code == level))
             notes.append(
                 f"{n_rows:,} rows with {self.attribute.name} {name} have no flip and are left out"
@@ -99,7 +99,7 @@ class LevelFlips(Flips):
 class MappedFlips(Flips):
     """Counterfactual rows as the user's function gave them."""
 
-    maps: tuple[Form, ...]
+    maps: tuple[FeatureForm, ...]
 
     @property
     def n_flips(self) -> int:  # type: ignore[override]
@@ -111,12 +111,12 @@ class MappedFlips(Flips):
         """The largest number of different ones that a row has."""
         return len(self.maps)
 
-    def of(self, flip: int, rows: RowNumbers) -> Any:
+    def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
         """Return counterfactuals of some rows, in the form of X."""
         return self.maps[flip].take(rows)
 
     @property
-    def forms(self) -> tuple[Form, ...]:
+    def forms(self) -> tuple[FeatureForm, ...]:
         """What tells rows apart besides X."""
         return self.maps
 
@@ -140,7 +140,7 @@ def _several(what: str) -> str:
     )
 
 
-def flips_of(flip: Any, form: Form, attribute: Attribute) -> LevelFlips:
+def flips_of(flip: Any, form: FeatureForm, attribute: AttributeLevels) -> LevelFlips:
     """Return the flips of an attribute of X: to each other level, or as the argument says."""
     keys = attribute.keys
     if len(keys) > MAX_LEVELS and not isinstance(flip, Mapping):
@@ -175,7 +175,7 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
     for given, to in flip.items():
         level = keys.index(find_group("flip", given, keys))
         several = to if isinstance(to, list) else [to]
-        targets = [keys.index(find_group("flip", one, keys)) for one in several]
+        targets = [keys.index(find_group("flip", rows, keys)) for rows in several]
         if level in wanted:
             raise ArgumentError(
                 f"flip names {given!r} twice; accepted: each level once", argument="flip"
@@ -196,10 +196,10 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
     return found
 
 
-def mapped_flips(flip: Callable[[Any, Any], Any], form: Form, levels: Any) -> MappedFlips:
+def mapped_flips(flip: Callable[[Any, Any], Any], form: FeatureForm, levels: Any) -> MappedFlips:
     """Return the counterfactuals that the user's function makes of X and the level of each row."""
     try:
-        made = flip(copied(form.given), levels)
+        made = flip(copy_features(form.given), levels)
     except FairAuditError:
         raise
     except Exception as error:
@@ -211,7 +211,7 @@ def mapped_flips(flip: Callable[[Any, Any], Any], form: Form, levels: Any) -> Ma
             "flip gives no counterfactuals; accepted: rows like X, or a list of such",
             argument="flip",
         )
-    forms: list[Form] = []
+    forms: list[FeatureForm] = []
     seen: list[tuple[NDArray[np.uint64], ...]] = []
     everything = np.arange(form.n_rows, dtype=np.int64)
     for at, X in enumerate(several):

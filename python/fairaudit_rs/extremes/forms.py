@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Column, column_array, is_column, is_pandas, some
+from ..data.columns import Column, column_array, is_column, is_pandas, list_some
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 RowNumbers = NDArray[np.int64]
@@ -26,7 +26,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Form(ABC):
+class FeatureForm(ABC):
     """Features as they were given."""
 
     given: Any
@@ -79,7 +79,7 @@ class Form(ABC):
         return found
 
 
-class _Pandas(Form):
+class _Pandas(FeatureForm):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -103,7 +103,7 @@ class _Pandas(Form):
         return found
 
 
-class _Polars(Form):
+class _Polars(FeatureForm):
     @property
     def n_rows(self) -> int:
         return int(self.given.height)
@@ -126,7 +126,7 @@ class _Polars(Form):
         return found.with_columns(self.raw(place).gather(source))
 
 
-class _Arrow(Form):
+class _Arrow(FeatureForm):
     @property
     def n_rows(self) -> int:
         return int(self.given.num_rows)
@@ -152,7 +152,7 @@ class _Arrow(Form):
         return found.set_column(place, self.given.schema.field(place), values)
 
 
-class _Columns(Form):
+class _Columns(FeatureForm):
     """A dict of columns, each of which keeps its kind."""
 
     @property
@@ -171,14 +171,14 @@ class _Columns(Form):
         return list(self.given.values())[place]
 
     def _rows(self, rows: RowNumbers) -> Any:
-        return {name: taken(column, rows) for name, column in self.given.items()}
+        return {name: take_values(column, rows) for name, column in self.given.items()}
 
     def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[list(self.given)[place]] = taken(self.raw(place), source)
+        found[list(self.given)[place]] = take_values(self.raw(place), source)
         return found
 
 
-class _Array(Form):
+class _Array(FeatureForm):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -207,13 +207,13 @@ class _Tensor(_Array):
         return found
 
 
-def form_of(X: Any, called: str = "X") -> Form:
+def form_of(X: Any, called: str = "X") -> FeatureForm:
     """Return features in their form."""
     form = _form(X, called)
     names = form.names or ()
     if len(set(names)) < len(names):
         raise DataError(
-            f"{called} has several columns of one name ({some(names)}); accepted: each once"
+            f"{called} has several columns of one name ({list_some(names)}); accepted: each once"
         )
     if not form.n_columns or not form.n_rows:
         raise DataError(
@@ -224,7 +224,7 @@ def form_of(X: Any, called: str = "X") -> Form:
     return form
 
 
-def _form(X: Any, called: str) -> Form:
+def _form(X: Any, called: str) -> FeatureForm:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
         for name, column in X.items():
@@ -281,7 +281,7 @@ def _as_array(X: Any, called: str) -> NDArray[Any]:
     return array
 
 
-def taken(column: Any, rows: RowNumbers) -> Any:
+def take_values(column: Any, rows: RowNumbers) -> Any:
     """Return some values of a column, in its kind."""
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
@@ -297,7 +297,7 @@ def taken(column: Any, rows: RowNumbers) -> Any:
     return np.asarray(column)[rows]
 
 
-def check_like(form: Form, given: Form, called: str) -> None:
+def check_like(form: FeatureForm, given: FeatureForm, called: str) -> None:
     """Refuse features that a model could not take in place of those given."""
     wrong = None
     if type(form) is not type(given):
@@ -308,19 +308,19 @@ def check_like(form: Form, given: Form, called: str) -> None:
         wrong = f"has {form.n_columns:,} columns"
     elif form.names != given.names:
         assert form.names is not None
-        wrong = f"has the columns {some(form.names, 10)}"
+        wrong = f"has the columns {list_some(form.names, 10)}"
     if wrong is not None:
-        names = "" if given.names is None else f" ({some(given.names, 10)})"
+        names = "" if given.names is None else f" ({list_some(given.names, 10)})"
         raise DataError(
             f"{called} {wrong}; accepted: a {given.kind} like X, with {given.n_rows:,} rows and "
             f"{given.n_columns:,} columns{names}"
         )
 
 
-def copied(X: Any) -> Any:
+def copy_features(X: Any) -> Any:
     """Return a copy of features that a function of the user's may change."""
     if isinstance(X, Mapping):
-        return {name: copied(column) for name, column in X.items()}
+        return {name: copy_features(column) for name, column in X.items()}
     if isinstance(X, list | tuple):
         return list(X)
     if hasattr(X, "detach"):

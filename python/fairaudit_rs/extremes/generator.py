@@ -20,7 +20,7 @@ from ..errors import (
 )
 from .copula import GaussianCopula
 from .ctgan import CTGAN
-from .mixed import MixedRows, coded_like, read_mixed
+from .mixed_columns import MixedRows, coded_like, read_mixed
 from .seeds import child_seed
 from .smoothed import SmoothedBootstrap
 from .tvae import TVAE
@@ -95,7 +95,7 @@ class FittedGenerator:
         return found
 
 
-def fitted(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
+def fit_generator(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
     """Return a generator, by its name or as an object, that has learned the rows of a frame.
 
     An object is copied first, and stays as it is.
@@ -136,7 +136,8 @@ def per_group(
     """
     seed = arguments.check(rng=rng).seed
     return {
-        group: fitted(generator, frame, group_seed(seed, group)) for group, frame in frames.items()
+        group: fit_generator(generator, frame, group_seed(seed, group))
+        for group, frame in frames.items()
     }
 
 

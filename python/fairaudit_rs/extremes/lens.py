@@ -14,10 +14,10 @@ from ..errors import NotMeasurableError
 from ..literals import Auto, ExtremeNull, Missing, UpperByRow
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
-from .generated import augmented, check_design, top_ups_of
-from .pairs import Measured, measure, refusals
+from .generated_tails import augment_tails, check_design, top_ups_of
+from .pairs import TailMeasurements, describe_refusals, measure_tails
 from .problem import FEWEST_ROWS
-from .question import ROW_BOUNDS, Design, Question
+from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
 from .result import ExtremeResult, clearest_of
 from .tail import horizon_of, tail_of
 
@@ -169,7 +169,7 @@ def extreme_test(
         progress=progress,
     )
     level, seed, callback = checked.confidence_level, checked.seed, checked.progress
-    design = Design(
+    design = ExtremeArguments(
         model=model,
         X=X,
         attribute=attribute,
@@ -194,7 +194,7 @@ def extreme_test(
     sizes = [group.n_rows for group in question.groups if group.n_rows >= FEWEST_ROWS]
     fewest = min(sizes, default=FEWEST_ROWS)
     n_largest = exceedances_of(n_exceedances, fewest)
-    found = measure(
+    found = measure_tails(
         question,
         horizon=m,
         null=null,
@@ -208,7 +208,7 @@ def extreme_test(
     _refuse_nothing(found, m, null)
     more: dict[Any, Any] = {}
     if top_ups is not None:
-        more = augmented(
+        more = augment_tails(
             design,
             question,
             top_ups,
@@ -258,11 +258,11 @@ def extreme_test(
     )
 
 
-def _refuse_nothing(found: Measured, m: float, null: str) -> None:
+def _refuse_nothing(found: TailMeasurements, m: float, null: str) -> None:
     """Refuse where no pair is measurable: nothing else was asked for."""
-    if any(not math.isnan(one.pvalue) for one in found.comparisons):
+    if any(not math.isnan(comparison.pvalue) for comparison in found.comparisons):
         return
-    if null == "equal_laws" and any(not one.reason for one in found.comparisons):
+    if null == "equal_laws" and any(not comparison.reason for comparison in found.comparisons):
         reasons = [
             f"group {group.name!r}: "
             + (group.problem.why_no_fit or "the level is below the threshold")
@@ -274,13 +274,13 @@ def _refuse_nothing(found: Measured, m: float, null: str) -> None:
             "'equal_levels'",
             mentions=("null",),
         )
-    refused = refusals([(group.name, group.problem) for group in found.groups], m)
+    refused = describe_refusals([(group.name, group.problem) for group in found.groups], m)
     raise NotMeasurableError(refused or found.comparisons[0].reason)
 
 
 def _warnings(
-    question: Question,
-    found: Measured,
+    question: ExtremeQuestion,
+    found: TailMeasurements,
     m: float,
     null: str,
     level: float,
@@ -329,15 +329,15 @@ def _warnings(
                 "single values"
             )
     bounds = [
-        f"{name_of(one.first)} and {name_of(one.second)}"
-        for one in found.comparisons
-        if one.pvalue_is_bound
+        f"{name_of(comparison.first)} and {name_of(comparison.second)}"
+        for comparison in found.comparisons
+        if comparison.pvalue_is_bound
     ]
     if bounds:
         texts.append(
             f"the p-value of {', of '.join(bounds)} is a bound: cuts are simulated up to there"
         )
-    each = 1 - (1 - level) / max(1, sum(not one.reason for one in found.comparisons))
+    each = 1 - (1 - level) / max(1, sum(not comparison.reason for comparison in found.comparisons))
     if each > LAST_CONFIDENCE:
         texts.append(
             f"limits at a level beyond {LAST_CONFIDENCE:g} (many pairs, or the level asked for) "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from .mixed import MixedRows
+from .mixed_columns import MixedRows
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ _CLOSE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class DesignMatrix:
     """Columns of numbers standardised, and a flag for each level."""
 
     rows: MixedRows
@@ -45,13 +45,13 @@ class Design:
         return np.concatenate(parts, axis=1)
 
 
-class RidgeLogistic:
+class MixedRidgeLogistic:
     """The regression; `fit` and `predict_proba` as of an estimator."""
 
     def __init__(self) -> None:
         self.coef = np.zeros(0)
 
-    def fit(self, X: Floats, y: Floats) -> RidgeLogistic:
+    def fit(self, X: Floats, y: Floats) -> MixedRidgeLogistic:
         """Fit by Newton's steps, halved until the loss falls."""
         x = np.column_stack([np.ones(len(X)), X])
         penalty = np.full(x.shape[1], _PENALTY)
@@ -95,7 +95,7 @@ def _scores(x: Floats, coef: Floats) -> Floats:
     return np.asarray(np.einsum("ij,j->i", x, coef))
 
 
-def auc(score: Floats, y: Floats) -> float:
+def area_under_curve(score: Floats, y: Floats) -> float:
     """Return the chance that a row of label 1 scores above one of label 0, ties counting half."""
     n = float(y.sum())
     ranks = rankdata(score)
@@ -111,6 +111,6 @@ def cross_fitted_auc(x: Floats, y: Floats, n_folds: int, stream: np.random.Gener
     found = []
     for left in range(n_folds):
         known = fold != left
-        fit = RidgeLogistic().fit(x[known], y[known])
-        found.append(auc(fit.predict_proba(x[~known])[:, 1], y[~known]))
+        fit = MixedRidgeLogistic().fit(x[known], y[known])
+        found.append(area_under_curve(fit.predict_proba(x[~known])[:, 1], y[~known]))
     return float(np.mean(found))

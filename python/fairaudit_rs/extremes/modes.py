@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
-from .mixed import MixedRows
-from .smoothed import atoms
+from .mixed_columns import MixedRows
+from .smoothed import find_atoms
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ MOST_LEVELS = 500
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Modes:
+class ColumnModes:
     """The modes of a column of numbers: normal laws, and atoms, whose spread is 0."""
 
     share: Floats
@@ -40,9 +40,9 @@ class Modes:
     spread: Floats
 
     @classmethod
-    def of(cls, column: Floats) -> Modes:
+    def from_column(cls, column: Floats) -> ColumnModes:
         """Find the modes of some numbers."""
-        at_atom = atoms(column)
+        at_atom = find_atoms(column)
         fixed, count = np.unique(column[at_atom], return_counts=True)
         loose = column[~at_atom]
         share, mean, spread = _mixture(loose) if len(loose) else (np.empty(0),) * 3
@@ -68,12 +68,12 @@ class Modes:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ColumnBlock:
     """Where a column is in what the network sees: a place (numbers only), then flags."""
 
     start: int
     n_flags: int
-    modes: Modes | None
+    modes: ColumnModes | None
 
     @property
     def flags(self) -> slice:
@@ -83,15 +83,15 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ColumnLayout:
     """All columns, one after the other."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ColumnBlock, ...]
 
     @classmethod
-    def of(cls, rows: MixedRows) -> Layout:
+    def from_rows(cls, rows: MixedRows) -> ColumnLayout:
         """Lay out the columns of some rows."""
-        blocks: list[Block] = []
+        blocks: list[ColumnBlock] = []
         start = 0
         for place, column in enumerate(rows.columns):
             n_flags = len(column.labels)
@@ -102,9 +102,9 @@ class Layout:
                     f"most {MOST_LEVELS} (put rare ones together)"
                 )
             if column.kind != "levels":
-                modes = Modes.of(rows.values[:, place])
+                modes = ColumnModes.from_column(rows.values[:, place])
                 n_flags = len(modes.mean)
-            blocks.append(Block(start, n_flags, modes))
+            blocks.append(ColumnBlock(start, n_flags, modes))
             start += n_flags + (modes is not None)
         return cls(tuple(blocks))
 

@@ -15,9 +15,9 @@ from ..data.groups import attribute_name, group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import monte_carlo_pvalue
-from .comparison import Compared, compare_all, permuted
+from .comparison import LevelComparison, compare_all, permute_levels
 from .problem import FEWEST_ROWS, TailProblem
-from .question import ROW_BOUNDS, Group, Question
+from .question import ROW_BOUNDS, ExtremeQuestion, GroupDiscrimination
 from .result import GroupMean, TailComparison, clearest_of
 from .search_result import PairEcd
 
@@ -43,7 +43,7 @@ class GroupTail:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Measured:
+class TailMeasurements:
     """What is measured in all groups."""
 
     groups: tuple[GroupTail, ...]
@@ -54,7 +54,7 @@ class Measured:
     notes: tuple[str, ...]
 
 
-def shares(group: Group, upper: float | str | None) -> tuple[Floats, int]:
+def tail_shares(group: GroupDiscrimination, upper: float | str | None) -> tuple[Floats, int]:
     """Return what the tail is of: the discrimination, or the share that it takes of its room."""
     if upper != ROW_BOUNDS:
         return group.discrimination, 0
@@ -65,14 +65,14 @@ def shares(group: Group, upper: float | str | None) -> tuple[Floats, int]:
 
 
 def group_tail(
-    group: Group,
+    group: GroupDiscrimination,
     upper: float | str | None,
     n_exceedances: int | None,
     confidence: float,
     n_threads: int | None,
 ) -> GroupTail:
     """Return the tail of a group, with the means of its discrimination."""
-    values, n_no_room = shares(group, upper)
+    values, n_no_room = tail_shares(group, upper)
     # Sums over sorted rows do not depend on how the rows arrive.
     descending = np.sort(group.discrimination)[::-1]
     problem = TailProblem(
@@ -85,7 +85,7 @@ def group_tail(
     return GroupTail(
         name=group.name,
         problem=problem,
-        acd=GroupMean(**_named(mean(descending))),
+        acd=GroupMean(**_named(mean_with_error(descending))),
         cvar=GroupMean(**_named(worst_mean(descending, WORST_SHARE))),
         n_no_room=n_no_room,
     )
@@ -95,8 +95,8 @@ def _named(found: tuple[float, float]) -> dict[str, float]:
     return {"value": found[0], "standard_error": found[1]}
 
 
-def measure(
-    question: Question,
+def measure_tails(
+    question: ExtremeQuestion,
     *,
     horizon: float,
     null: str,
@@ -106,7 +106,7 @@ def measure(
     seed: int,
     n_threads: int | None,
     progress: Callable[[int, int], object] | None,
-) -> Measured:
+) -> TailMeasurements:
     """Measure the tails of all groups, and compare them."""
     groups = tuple(
         group_tail(group, question.upper, n_exceedances, confidence, n_threads)
@@ -116,44 +116,48 @@ def measure(
     tails = [group.problem for group in groups]
     found = compare_all(tails, question.pairs, horizon, call)
     counted = [
-        pair for pair, one in zip(question.pairs, found, strict=True) if "order" in one.method
+        pair
+        for pair, comparison in zip(question.pairs, found, strict=True)
+        if "order" in comparison.method
     ]
     fits = compare_all(tails, counted, horizon, call, fit_only=True)
     beside = dict(zip(counted, fits, strict=True))
-    tests = [(one.statistic, one.pvalue, one.is_bound) for one in found]
+    tests = [(comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in found]
     if null == "equal_laws":
         total = n_resamples * len(found)
         tests = [
             _equal_laws(
                 (tails[pair[0]], tails[pair[1]]),
-                one,
+                comparison,
                 horizon,
                 _native.Draws(n_resamples, seed=seed, series=series),
                 _native.Call(n_threads, _ticks(progress, series * n_resamples, total)),
             )
-            for series, (pair, one) in enumerate(zip(question.pairs, found, strict=True))
+            for series, (pair, comparison) in enumerate(zip(question.pairs, found, strict=True))
         ]
     adjusted = adjust_pvalues([pvalue for _, pvalue, _ in tests])
     comparisons = tuple(
         _comparison(
             groups[pair[0]].name,
             groups[pair[1]].name,
-            one,
+            comparison,
             beside.get(pair),
             test,
             float(p_adjusted),
         )
-        for pair, one, test, p_adjusted in zip(question.pairs, found, tests, adjusted, strict=True)
+        for pair, comparison, test, p_adjusted in zip(
+            question.pairs, found, tests, adjusted, strict=True
+        )
     )
     clearest = comparisons.index(clearest_of(comparisons))
     interval = (found[clearest].low, found[clearest].high)
-    n_known = sum(not one.reason for one in found)
+    n_known = sum(not comparison.reason for comparison in found)
     if n_known > 1:
         each = 1 - (1 - confidence) / n_known
         pair = question.pairs[clearest]
         joint = compare_all(tails, [pair], horizon, call, confidence=each)[0]
         interval = (joint.low, joint.high)
-    return Measured(
+    return TailMeasurements(
         groups=groups,
         comparisons=comparisons,
         interval=interval,
@@ -171,7 +175,7 @@ def _notes(groups: tuple[GroupTail, ...], attribute: str) -> list[str]:
 
 
 def pair_ecds(
-    question: Question,
+    question: ExtremeQuestion,
     horizon: float,
     *,
     intervals: bool,
@@ -191,7 +195,7 @@ def pair_ecds(
     each = 1 - (1 - confidence) / len(question.pairs)
     if intervals:
         compared = compare_all(groups, question.pairs, horizon, call, confidence=each)
-        found = [(one.estimate, one.low, one.high) for one in compared]
+        found = [(comparison.estimate, comparison.low, comparison.high) for comparison in compared]
     else:
         levels = [tail.value(horizon) for tail in groups]
         found = [
@@ -210,11 +214,11 @@ def pair_ecds(
     ]
     if not pairs:
         named = [(group.name, tail) for group, tail in zip(question.groups, groups, strict=True)]
-        raise NotMeasurableError(refusals(named, horizon))
+        raise NotMeasurableError(describe_refusals(named, horizon))
     return pairs
 
 
-def refusals(tails: Sequence[tuple[Any, TailProblem]], horizon: float) -> str:
+def describe_refusals(tails: Sequence[tuple[Any, TailProblem]], horizon: float) -> str:
     """Say which groups have no level of a horizon, and why; "" where all have one."""
     return "; ".join(
         f"group {name!r}: {reason}" for name, tail in tails if (reason := tail.why_refused(horizon))
@@ -236,14 +240,14 @@ def _ticks(
 
 def _equal_laws(
     pair: tuple[TailProblem, TailProblem],
-    found: Compared,
+    found: LevelComparison,
     horizon: float,
     draws: _native.Draws,
     call: _native.Call,
 ) -> tuple[float, float, bool]:
     if found.reason or not all(tail.reaches(horizon) for tail in pair):
         return math.nan, math.nan, False
-    observed, drawn = permuted(*pair, horizon, draws, call)
+    observed, drawn = permute_levels(*pair, horizon, draws, call)
     # A replicate without a fit counts as extreme.
     below = np.abs(drawn) < abs(observed) - _TIE
     extreme = len(drawn) - int(below.sum())
@@ -253,8 +257,8 @@ def _equal_laws(
 def _comparison(
     first: Any,
     second: Any,
-    found: Compared,
-    beside: Compared | None,
+    found: LevelComparison,
+    beside: LevelComparison | None,
     test: tuple[float, float, bool],
     adjusted: float,
 ) -> TailComparison:
@@ -279,7 +283,7 @@ def _comparison(
     )
 
 
-def mean(values: Floats) -> tuple[float, float]:
+def mean_with_error(values: Floats) -> tuple[float, float]:
     """Return the mean with its standard error."""
     n = len(values)
     spread = float(values.std(ddof=1)) if n > 1 else math.nan

@@ -35,7 +35,7 @@ _REPLICATES = 4_000
 _SEED = 20_261_119
 
 
-class Levels(NamedTuple):
+class LevelEstimate(NamedTuple):
     """A return level by one method, with its interval."""
 
     value: float
@@ -43,7 +43,7 @@ class Levels(NamedTuple):
     high: float
 
 
-NONE = Levels(math.nan, math.nan, math.nan)
+NONE = LevelEstimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class TailProblem(Value):
         return min(wanted, self.n - 1)
 
     @cached_property
-    def footing(self) -> Footing:
+    def footing(self) -> FitBasis:
         """What the fit is of, or why there is none."""
         return _footing(self)
 
@@ -250,13 +250,13 @@ class TailProblem(Value):
         assert self.fit is not None
         return level_cuts(self.fit.k, self.n, float(m), call)
 
-    def fitted(self, m: float, call: _native.Call) -> Levels:
+    def fitted(self, m: float, call: _native.Call) -> LevelEstimate:
         """Return the fitted level with its interval; NaN where the fit says nothing."""
         if not self.reaches(m) or self.why_refused(m):
             return NONE
         assert self.fit is not None
         low, high = self.fit.interval(m, self.confidence, self.cuts(m, call), call)
-        return Levels(self.fit.level(m), low, high)
+        return LevelEstimate(self.fit.level(m), low, high)
 
     def empirical(self, m: float) -> float:
         """Return the value that one row in m exceeds among those seen."""
@@ -329,7 +329,7 @@ class TailProblem(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Footing:
+class FitBasis:
     """What a fit is of."""
 
     #: The known end that the scale is made with; None: the scale of the values.
@@ -360,22 +360,22 @@ AT_EDGE = (
 )
 
 
-def _footing(tail: TailProblem) -> Footing:
+def _footing(tail: TailProblem) -> FitBasis:
     upper = tail.upper
     if tail.n < FEWEST_ROWS:
-        return Footing(upper=upper, reason=f"{tail.n:,} rows; a tail needs at least {FEWEST_ROWS}")
+        return FitBasis(upper=upper, reason=f"{tail.n:,} rows; a tail needs at least {FEWEST_ROWS}")
     if tail.k < FEWEST_EXCEEDANCES:
         reason = f"{tail.k} rows exceed the threshold; a fit needs at least {FEWEST_EXCEEDANCES}"
-        return Footing(upper=upper, reason=reason)
+        return FitBasis(upper=upper, reason=reason)
     top = tail.sorted.top(tail.k + 1)
     last = float(top[-1]) if tail.threshold is None else tail.threshold
     if top[0] == last:
         reason = f"the {len(top):,} largest values are all {number(last)}"
-        return Footing(upper=upper, reason=reason)
+        return FitBasis(upper=upper, reason=reason)
     n_zero = int((np.asarray(tail.values) == 0).sum()) if last == 0 else 0
     if n_zero > 1:
         reason = f"the threshold lies at the {n_zero:,} rows without a difference"
-        return Footing(upper=upper, reason=reason)
+        return FitBasis(upper=upper, reason=reason)
     n_distinct, step = tail.sorted.ties(tail.k)
     if tail.resolution is not None or (tail.ties and n_distinct < _DISTINCT * tail.k):
         return _tied(tail, n_distinct, tail.resolution or step)
@@ -389,22 +389,22 @@ def _footing(tail: TailProblem) -> Footing:
             f"{n_end} of the largest values lie at the upper end, {number(float(top[0]))}: the "
             "tail is fitted on the scale of the values"
         )
-    return Footing(upper=upper, notes=tuple(notes), n_repeated=tail.k - n_distinct)
+    return FitBasis(upper=upper, notes=tuple(notes), n_repeated=tail.k - n_distinct)
 
 
-def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> Footing:
+def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> FitBasis:
     if n_distinct < FEWEST_DISTINCT:
         reason = f"only {n_distinct} values above the threshold differ; a fit needs at least "
-        return Footing(upper=tail.upper, reason=f"{reason}{FEWEST_DISTINCT}")
+        return FitBasis(upper=tail.upper, reason=f"{reason}{FEWEST_DISTINCT}")
     if tail.threshold is not None:
         reason = "a threshold is given, and cells begin where they do: leave one of them out"
-        return Footing(upper=tail.upper, reason=reason)
+        return FitBasis(upper=tail.upper, reason=reason)
     if step is None:
         reason = f"of {tail.k} exceedances {n_distinct} differ, and they lie on no common grid"
         n_repeated = tail.k - n_distinct
-        return Footing(upper=tail.upper, reason=reason, notes=(COPIES,), n_repeated=n_repeated)
+        return FitBasis(upper=tail.upper, reason=reason, notes=(COPIES,), n_repeated=n_repeated)
     note = f"values lie on a grid of {number(step)}: the fit is that of its cells"
-    return Footing(upper=tail.upper, resolution=step, notes=(note,))
+    return FitBasis(upper=tail.upper, resolution=step, notes=(note,))
 
 
 @lru_cache(maxsize=256)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.columns import some
+from ..data.columns import list_some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from ..results.result import Result
 from ..results.words import number
-from .logistic import Design, RidgeLogistic, cross_fitted_auc
-from .mixed import MixedRows, coded_like, read_mixed
+from .logistic import DesignMatrix, MixedRidgeLogistic, cross_fitted_auc
+from .mixed_columns import MixedRows, coded_like, read_mixed
 from .seeds import stream_of
 
 Floats = NDArray[np.float64]
@@ -180,8 +180,8 @@ def generator_quality(
         column.name: math.exp(-_divergence(rows, place, values[:, place]))
         for place, column in enumerate(rows.columns)
     }
-    design = Design(rows, tuple(range(len(rows.columns))))
-    both = [design.matrix(one) for one in (rows.values, values)]
+    design = DesignMatrix(rows, tuple(range(len(rows.columns))))
+    both = [design.matrix(table) for table in (rows.values, values)]
     label = np.repeat([0.0, 1.0], [len(rows), len(values)])
     detected = cross_fitted_auc(np.concatenate(both), label, n_folds, stream_of(seed))
     f1 = _f1s(rows, values, target, test, estimator)
@@ -206,21 +206,24 @@ def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
     if column.kind == "levels":
         # Levels that no real row has are one more, the first.
         n_bins = len(column.labels) + int((generated < 0).any())
-        codes = [one.astype(np.intp) - int(generated.min(initial=0)) for one in (real, generated)]
+        codes = [
+            sample.astype(np.intp) - int(generated.min(initial=0)) for sample in (real, generated)
+        ]
     else:
         cuts = np.unique(np.quantile(real, np.arange(1, _BINS) / _BINS))
         n_bins = len(cuts) + 1
-        codes = [np.searchsorted(cuts, one, side="right") for one in (real, generated)]
+        codes = [np.searchsorted(cuts, sample, side="right") for sample in (real, generated)]
     p, q = (
-        (np.bincount(one, minlength=n_bins) + _MORE) / (len(one) + _MORE * n_bins) for one in codes
+        (np.bincount(code, minlength=n_bins) + _MORE) / (len(code) + _MORE * n_bins)
+        for code in codes
     )
     return max(float(p @ np.log(p / q)), 0.0)
 
 
 def _frechet(real: Floats, generated: Floats) -> float:
     """Return |m - m'|^2 + tr(S + S' - 2 (S S')^(1/2)) of means and covariances."""
-    means = [one.mean(axis=0) for one in (real, generated)]
-    first, second = (np.atleast_2d(np.cov(one.T, ddof=0)) for one in (real, generated))
+    means = [sample.mean(axis=0) for sample in (real, generated)]
+    first, second = (np.atleast_2d(np.cov(sample.T, ddof=0)) for sample in (real, generated))
     values, vectors = np.linalg.eigh(first)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     inner = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ second @ root), 0.0)).sum()
@@ -242,7 +245,7 @@ def _f1s(
     names = [column.name for column in rows.columns]
     if target not in names:
         raise ColumnError(
-            f"target is {target!r}; accepted: a column of real, {some(names, 20)}",
+            f"target is {target!r}; accepted: a column of real, {list_some(names, 20)}",
             argument="target",
         )
     at = names.index(target)
@@ -264,12 +267,12 @@ def _f1s(
                 argument="estimator",
             )
     held = coded_like(rows, test, "test", unseen=True)
-    design = Design(rows, tuple(place for place in range(len(names)) if place != at))
+    design = DesignMatrix(rows, tuple(place for place in range(len(names)) if place != at))
     found = []
     for what, values in (("real", rows.values), ("generated", generated)):
         if len(set(values[:, at])) < 2:
             raise DataError(f"target {target!r} is the same in all rows of {what}; accepted: both")
-        fit = RidgeLogistic() if estimator is None else copy.deepcopy(estimator)
+        fit = MixedRidgeLogistic() if estimator is None else copy.deepcopy(estimator)
         fit.fit(design.matrix(values), values[:, at])
         said = np.asarray(fit.predict(design.matrix(held)), dtype=np.float64)
         found.append(_f1(held[:, at], said))

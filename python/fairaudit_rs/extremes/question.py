@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..arguments import ProgressCallback
 from ..data.cells import Cells
-from ..data.groups import choose_groups, find_group, label, pairs_of
+from ..data.groups import choose_groups, find_group, group_label, pairs_of
 from ..data.index import check_indices, indices_of
 from ..data.labels import GroupKey, Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .attribute import read_attribute
 from .flips import Flips, flips_of, mapped_flips
-from .forms import Form, RowNumbers, form_of
+from .forms import FeatureForm, RowNumbers, form_of
 from .scoring import Probability, probability_of, score_rows
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ ROW_BOUNDS = "row"
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class GroupDiscrimination:
     """A group and the discrimination of its rows, f(x, z') - f(x, z), in the order of the rows."""
 
     name: Any
@@ -46,11 +46,11 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Question:
+class ExtremeQuestion:
     """The discrimination of rows by group, and which groups are compared."""
 
     #: In the order of their names, the reference last.
-    groups: tuple[Group, ...]
+    groups: tuple[GroupDiscrimination, ...]
     #: Places of the groups compared: the first, which a flip should not help, minus the second.
     pairs: tuple[tuple[int, int], ...]
     #: What makes the groups.
@@ -78,7 +78,7 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class ExtremeArguments:
     """The arguments of `extreme_test` that say what is compared."""
 
     model: Any = None
@@ -95,7 +95,7 @@ class Design:
     pos_label: Label = None
     missing: str | None = None
 
-    def pose(self, progress: ProgressCallback | None = None) -> Question:
+    def pose(self, progress: ProgressCallback | None = None) -> ExtremeQuestion:
         """Check the arguments, read the data, and ask the model where there is one."""
         upper = upper_of(self.upper)
         if self.y_score is not None or self.counterfactual_score is not None:
@@ -114,7 +114,7 @@ class Design:
 
     # -- two columns of scores ---------------------------------------------------------------
 
-    def _of_scores(self, upper: float | str | None) -> Question:
+    def _of_scores(self, upper: float | str | None) -> ExtremeQuestion:
         for name in ("model", "X", "attribute", "flip", "pos_label"):
             if getattr(self, name) is not None:
                 raise ArgumentTypeError(
@@ -144,7 +144,7 @@ class Design:
         if upper is not None:
             for name, column in (("y_score", score), ("counterfactual_score", flipped)):
                 _check_probabilities(name, column)
-        chosen = Chosen.of(rows.cells, rows.group, self.groups, self.reference)
+        chosen = ChosenGroups.from_cells(rows.cells, rows.group, self.groups, self.reference)
         every = np.flatnonzero(chosen.place >= 0)
         if len(every) < len(score):
             score, flipped = score[every], flipped[every]
@@ -162,7 +162,9 @@ class Design:
 
     # -- a model -------------------------------------------------------------------------------
 
-    def _of_model(self, upper: float | str | None, progress: ProgressCallback | None) -> Question:
+    def _of_model(
+        self, upper: float | str | None, progress: ProgressCallback | None
+    ) -> ExtremeQuestion:
         if self.data is not None:
             raise ArgumentTypeError(
                 "data does not go with model; accepted: X= with the features, or y_score= and "
@@ -187,7 +189,7 @@ class Design:
         probability = probability_of(self.model, self.pos_label)
         return self.prepared(upper).ask(probability, progress=progress)
 
-    def prepared(self, upper: float | str | None) -> Prepared:
+    def prepared(self, upper: float | str | None) -> FlippedRows:
         """Read what is asked of a model, whatever the model."""
         arguments.check(missing=self.missing)
         if self.missing is not None and self.sensitive_features is None:
@@ -200,8 +202,10 @@ class Design:
         form = form_of(self.X)
         flips, cells, group, called, notes = self._flips(form)
         kept = flips.kept
-        chosen = Chosen.of(cells, group, self._left(cells, group[kept]), self.reference)
-        return Prepared(
+        chosen = ChosenGroups.from_cells(
+            cells, group, self._left(cells, group[kept]), self.reference
+        )
+        return FlippedRows(
             form=form,
             flips=flips,
             chosen=chosen,
@@ -226,14 +230,15 @@ class Design:
         for key in gone:
             if key in wanted and key in named:
                 raise DataError(
-                    f"flip leaves no row of group {label(key)!r}; accepted: a flip for rows of "
+                    f"flip leaves no row of group {group_label(key)!r}; accepted: a "
+                    f"flip for rows of "
                     "the groups that are compared, of which there must be two",
                     argument="flip",
                 )
-        return [label(key) for key in left] if self.groups is None else self.groups
+        return [group_label(key) for key in left] if self.groups is None else self.groups
 
     def _flips(
-        self, form: Form
+        self, form: FeatureForm
     ) -> tuple[Flips, Cells, NDArray[np.int64], str | None, tuple[str, ...]]:
         """Return flips, and groups: those of sensitive_features, or levels of the attribute."""
         groups = None if self.sensitive_features is None else self._groups(form)
@@ -268,7 +273,7 @@ class Design:
             flips = flips_of(self.flip, form, attribute)
         return flips, cells, group, attribute.name, attribute.notes
 
-    def _groups(self, form: Form) -> tuple[Cells, NDArray[np.int64]]:
+    def _groups(self, form: FeatureForm) -> tuple[Cells, NDArray[np.int64]]:
         """Return the groups of the user's own: an array, or the name of a column of X."""
         given = self.sensitive_features
         if isinstance(given, str) and form.names is not None and given in form.names:
@@ -285,12 +290,12 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prepared:
+class FlippedRows:
     """Rows with their flips and groups: what is asked of a model, or of several."""
 
-    form: Form
+    form: FeatureForm
     flips: Flips
-    chosen: Chosen
+    chosen: ChosenGroups
     #: Rows of the groups compared that have a flip.
     rows: RowNumbers
     attribute: str | None
@@ -302,7 +307,7 @@ class Prepared:
         probability: Probability,
         rows: RowNumbers | None = None,
         progress: ProgressCallback | None = None,
-    ) -> Question:
+    ) -> ExtremeQuestion:
         """Return the discrimination by a model, of all rows or of some of them."""
         rows = self.rows if rows is None else rows
         scored = score_rows(probability, self.form, self.flips, rows, progress)
@@ -320,7 +325,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenGroups:
     """The groups that are compared, and the place among them of every row, or -1."""
 
     keys: list[GroupKey]
@@ -329,9 +334,9 @@ class Chosen:
     cells: Cells
 
     @classmethod
-    def of(
+    def from_cells(
         cls, cells: Cells, group: NDArray[Any], groups: Sequence[Any] | None, reference: Any
-    ) -> Chosen:
+    ) -> ChosenGroups:
         """Choose groups as `choose_groups` does."""
         keys = choose_groups(cells, groups, reference)
         at = {key: i for i, key in enumerate(keys)}
@@ -340,7 +345,7 @@ class Chosen:
 
 
 def _question(
-    chosen: Chosen,
+    chosen: ChosenGroups,
     rows: RowNumbers,
     score: Floats,
     discrimination: Floats,
@@ -350,7 +355,7 @@ def _question(
     n_flips: int,
     n_scored: int,
     notes: tuple[str, ...],
-) -> Question:
+) -> ExtremeQuestion:
     discrimination = _tied(score, discrimination)
     if isinstance(upper, float) and discrimination.max() > upper:
         at = int(discrimination.argmax())
@@ -363,9 +368,11 @@ def _question(
     groups = []
     for place, key in enumerate(chosen.keys):
         mine = np.flatnonzero(own == place)
-        groups.append(Group(label(key), discrimination[mine], score[mine], rows[mine]))
+        groups.append(
+            GroupDiscrimination(group_label(key), discrimination[mine], score[mine], rows[mine])
+        )
     nothing_changes = not discrimination.any()
-    return Question(
+    return ExtremeQuestion(
         groups=tuple(groups),
         pairs=tuple(chosen.pairs),
         features=cells.sensitive_features,

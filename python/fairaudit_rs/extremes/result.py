@@ -12,11 +12,11 @@ from ..data.groups import group_name
 from ..literals import TailPicture
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import limits_text, numbers, p_text, row_count
 from .augment import AugmentedTail
 from .problem import ReturnLevel, rows_text
-from .tail import TailFit, level_row, picture
+from .tail import TailFit, draw_tails, level_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,14 +162,14 @@ class ExtremeResult(Finding):
         first, second = self.name_of(found.first), self.name_of(found.second)
         m = rows_text(self.horizon)
         alpha = 1 - self.confidence_level
-        pairs = sum(not one.reason for one in self.comparisons)
+        pairs = sum(not comparison.reason for comparison in self.comparisons)
         among = f", the clearest difference of {pairs} pairs of groups" if pairs > 1 else ""
         p = p_text(self.pvalue)
         if found.pvalue_is_bound:
             p = p.replace("p = ", "p at most ")
-        if found.pvalue_is_bound and not rejects(self.pvalue, alpha):
+        if found.pvalue_is_bound and not rejects_at(self.pvalue, alpha):
             verdict = "not decided: the cuts that p-values are read off end before it"
-        elif rejects(self.pvalue, alpha):
+        elif rejects_at(self.pvalue, alpha):
             verdict = f"more than chance explains at the {100 * alpha:.3g} % level"
         else:
             verdict = "within what chance explains; that alone does not show equality"
@@ -221,26 +221,26 @@ class ExtremeResult(Finding):
         """Return a row for each pair of groups."""
         return [
             {
-                "first": self.name_of(one.first),
-                "second": self.name_of(one.second),
-                "first_n_rows": self.group_sizes.get(one.first),
-                "second_n_rows": self.group_sizes.get(one.second),
+                "first": self.name_of(comparison.first),
+                "second": self.name_of(comparison.second),
+                "first_n_rows": self.group_sizes.get(comparison.first),
+                "second_n_rows": self.group_sizes.get(comparison.second),
                 "horizon": self.horizon,
-                "estimate": one.estimate,
-                "low": one.low,
-                "high": one.high,
-                "statistic": one.statistic,
-                "pvalue": one.pvalue,
-                "adjusted_pvalue": one.adjusted_pvalue,
-                "pvalue_is_bound": one.pvalue_is_bound,
-                "method": one.method,
-                "fitted": one.fitted,
-                "fitted_low": one.fitted_low,
-                "fitted_high": one.fitted_high,
-                "fitted_pvalue": one.fitted_pvalue,
-                "reason": one.reason,
+                "estimate": comparison.estimate,
+                "low": comparison.low,
+                "high": comparison.high,
+                "statistic": comparison.statistic,
+                "pvalue": comparison.pvalue,
+                "adjusted_pvalue": comparison.adjusted_pvalue,
+                "pvalue_is_bound": comparison.pvalue_is_bound,
+                "method": comparison.method,
+                "fitted": comparison.fitted,
+                "fitted_low": comparison.fitted_low,
+                "fitted_high": comparison.fitted_high,
+                "fitted_pvalue": comparison.fitted_pvalue,
+                "reason": comparison.reason,
             }
-            for one in self.comparisons
+            for comparison in self.comparisons
         ]
 
     def plot(self, kind: TailPicture = "return_level") -> Chart:
@@ -259,10 +259,13 @@ class ExtremeResult(Finding):
         from .. import arguments
         from .tail import PICTURES
 
-        return picture(arguments.choice("kind", kind, PICTURES), self.tails)
+        return draw_tails(arguments.choice("kind", kind, PICTURES), self.tails)
 
 
 def clearest_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
     """Return the pair with the smallest p-value; of equal ones that with the largest difference."""
-    known = [one for one in comparisons if not math.isnan(one.pvalue)]
-    return min(known or comparisons, key=lambda one: (one.adjusted_pvalue, -abs(one.estimate)))
+    known = [comparison for comparison in comparisons if not math.isnan(comparison.pvalue)]
+    return min(
+        known or comparisons,
+        key=lambda comparison: (comparison.adjusted_pvalue, -abs(comparison.estimate)),
+    )

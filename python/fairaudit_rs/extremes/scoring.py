@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arguments import ProgressCallback
-from ..data.columns import some
-from ..data.labels import Label, matches
+from ..data.columns import list_some
+from ..data.labels import Label, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..models.network import TorchModel
-from .distinct import distinct_rows
+from .distinct_rows import distinct_rows
 from .flips import Flips
-from .forms import Form, RowNumbers
+from .forms import FeatureForm, RowNumbers
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Probability:
 
     def __call__(self, X: Any, rows: RowNumbers, what: str) -> Floats:
         """Return a probability for each row; `rows` are their places, for messages."""
-        given = stacked(X) if self.as_array and isinstance(X, Mapping) else X
+        given = stack_columns(X) if self.as_array and isinstance(X, Mapping) else X
         found = _as_numbers(self.predict(given))
         if found.ndim == 2 and found.shape[1] == 1:
             found = found[:, 0]
@@ -122,27 +122,28 @@ def _class_of(model: Any, pos_label: Label) -> tuple[int, int]:
 
 
 def _label_place(classes: Any, pos_label: Label) -> tuple[int, int]:
-    if not all(isinstance(one, str | int | float) for one in classes) or len(classes) < 2:
+    if not all(isinstance(class_, str | int | float) for class_ in classes) or len(classes) < 2:
         raise DataError(
-            f"model has the classes {some(list(classes))}; accepted: at least two labels",
+            f"model has the classes {list_some(list(classes))}; accepted: at least two labels",
             argument="model",
         )
     if pos_label is None:
         if len(classes) > 2:
             raise ArgumentError(
-                f"model has {len(classes)} classes ({some(list(classes))}); accepted: pos_label= "
+                f"model has {len(classes)} classes ({list_some(list(classes))}); "
+                f"accepted: pos_label= "
                 "names the favourable one",
                 argument="model",
                 mentions=("pos_label",),
             )
         return 1, 2
     wanted = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
-    for place, one in enumerate(classes):
-        if matches(one, wanted):
+    for place, class_ in enumerate(classes):
+        if label_matches(class_, wanted):
             return place, len(classes)
     raise ArgumentError(
         f"pos_label is {pos_label!r}, which is no class of the model; its classes: "
-        f"{some(list(classes), 20)}",
+        f"{list_some(list(classes), 20)}",
         argument="pos_label",
     )
 
@@ -156,7 +157,7 @@ def _as_numbers(found: Any) -> NDArray[Any]:
         raise DataError(f"model gives no array of numbers: {error}", argument="model") from None
 
 
-def stacked(columns: Mapping[Any, Any]) -> Floats:
+def stack_columns(columns: Mapping[Any, Any]) -> Floats:
     """Return columns as an array, in their order."""
     try:
         return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns.values()])
@@ -169,7 +170,7 @@ def stacked(columns: Mapping[Any, Any]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredRows:
     """Of some rows the score, and by how much a flip raises it at most."""
 
     score: Floats
@@ -180,12 +181,12 @@ class Scored:
 
 def score_rows(
     probability: Probability,
-    form: Form,
+    form: FeatureForm,
     flips: Flips,
     rows: RowNumbers,
     progress: ProgressCallback | None = None,
     batch: int = _BATCH,
-) -> Scored:
+) -> ScoredRows:
     """Score rows and their counterfactuals: f(x, z') - f(x, z), the largest over the flips.
 
     Rows that are alike are scored once. A row and its flips stand in the same place of batches of
@@ -200,16 +201,16 @@ def score_rows(
         at = kinds.first[part]
         score[part] = probability(form.take(at), at, "X,")
         for flip in range(flips.n_flips):
-            flipped = probability(flips.of(flip, at), at, "the counterfactual of")
+            flipped = probability(flips.flipped_rows(flip, at), at, "the counterfactual of")
             np.maximum(raised[part], flipped - score[part], out=raised[part])
         done += len(at) * (1 + flips.n_flips)
         if progress is not None:
             progress(done, total)
-    return Scored(score[kinds.kind], raised[kinds.kind], total)
+    return ScoredRows(score[kinds.kind], raised[kinds.kind], total)
 
 
 def scores_of(
-    probability: Probability, form: Form, rows: RowNumbers, batch: int = _BATCH
+    probability: Probability, form: FeatureForm, rows: RowNumbers, batch: int = _BATCH
 ) -> Floats:
     """Return the probability of each of some rows; rows that are alike are scored once."""
     kinds = distinct_rows([form], rows)

@@ -14,12 +14,12 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
 from ..literals import Missing, SamplerName, UpperByRow
-from .dealing import Labels, dealt
-from .forms import RowNumbers, taken
-from .maker import Maker
+from .forms import RowNumbers, take_values
+from .model_factory import ModelFactory
 from .pairs import pair_ecds
 from .problem import FARTHEST, FEWEST_ROWS
-from .question import Design, Prepared, Question, upper_of
+from .question import ExtremeArguments, ExtremeQuestion, FlippedRows, upper_of
+from .row_split import SearchLabels, deal_rows
 from .scoring import Probability, probability_of, scores_of
 from .search_result import PairEcd, SearchResult, Trial, worst_of
 from .space import SAMPLERS, OptunaSampler, RandomSampler, Sampler, Settings, read_space, stream_of
@@ -167,9 +167,9 @@ def ecd_search(
         rng=rng, random_state=random_state, n_threads=n_threads, progress=progress
     )
     seed = checked.seed
-    maker = Maker.of(estimator, train, list(axes))
+    maker = ModelFactory.from_estimator(estimator, train, list(axes))
     check_indices(indices_of({"X": X, "y": y}))
-    design = Design(
+    design = ExtremeArguments(
         X=X,
         attribute=attribute,
         sensitive_features=sensitive_features,
@@ -181,12 +181,12 @@ def ecd_search(
         missing=missing,
     )
     prepared = design.prepared(upper_of(upper))
-    labels = Labels.of(y, prepared.form, pos_label)
-    search = _Search(
+    labels = SearchLabels.from_values(y, prepared.form, pos_label)
+    search = _SettingSearch(
         prepared=prepared,
         labels=labels,
         maker=maker,
-        parts=dealt(prepared, labels, shares, seed),
+        parts=deal_rows(prepared, labels, shares, seed),
         horizon=horizon,
         pos_label=pos_label,
         seed=seed,
@@ -207,7 +207,7 @@ def _floor(value: object) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class _FittedSetting:
     """A fitted model and what was measured of it."""
 
     trial: int
@@ -215,16 +215,16 @@ class _Candidate:
     accuracy: float
     ecd: float
 
-    def beats(self, other: _Candidate) -> bool:
+    def beats(self, other: _FittedSetting) -> bool:
         """Whether it is as good in both and was there before, or better in one."""
         return self.accuracy >= other.accuracy and self.ecd <= other.ecd
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Search:
-    prepared: Prepared
-    labels: Labels
-    maker: Maker
+class _SettingSearch:
+    prepared: FlippedRows
+    labels: SearchLabels
+    maker: ModelFactory
     parts: tuple[RowNumbers, ...]
     horizon: int
     pos_label: Label
@@ -260,7 +260,7 @@ class _Search:
     ) -> SearchResult:
         """Try settings, choose one, and measure it where it was not chosen."""
         trials: list[Trial] = []
-        best: list[_Candidate] = []
+        best: list[_FittedSetting] = []
         first_error: Exception | None = None
         for at in range(sampler.n_settings):
             settings = sampler.ask(at)
@@ -288,7 +288,7 @@ class _Search:
                 )
             )
             if not math.isnan(pair.estimate):
-                best = _with(best, _Candidate(at, model, accuracy, abs(pair.estimate)))
+                best = _with(best, _FittedSetting(at, model, accuracy, abs(pair.estimate)))
             if progress is not None:
                 progress(at + 1, sampler.n_settings)
         if not best:
@@ -301,8 +301,8 @@ class _Search:
     def _fit(self, settings: Settings, trial: int) -> tuple[Probability, Any]:
         rows = self.parts[0]
         seed = int(stream_of(self.seed, _MODELS + trial).integers(2**31))
-        X, y = self.prepared.form.take(rows), taken(self.labels.given, rows)
-        model = self.maker.fitted(settings, X, y, seed)
+        X, y = self.prepared.form.take(rows), take_values(self.labels.given, rows)
+        model = self.maker.fit_model(settings, X, y, seed)
         return probability_of(model, self.pos_label), model
 
     def _asked(self, rows: RowNumbers) -> RowNumbers:
@@ -314,7 +314,7 @@ class _Search:
 
     def _pairs(
         self, probability: Probability, rows: RowNumbers, intervals: bool
-    ) -> tuple[Question, tuple[PairEcd, ...], str]:
+    ) -> tuple[ExtremeQuestion, tuple[PairEcd, ...], str]:
         question = self.prepared.ask(probability, self._asked(rows))
         if question.nothing_changes:
             names = [(question.groups[i].name, question.groups[j].name) for i, j in question.pairs]
@@ -339,13 +339,13 @@ class _Search:
     def _result(
         self,
         trials: Sequence[Trial],
-        best: Sequence[_Candidate],
+        best: Sequence[_FittedSetting],
         sampled_by: str,
         floor: float | None,
     ) -> SearchResult:
         warnings = []
         if floor is None:
-            floor = max(0.0, max(one.accuracy for one in best) - _TOLERATED)
+            floor = max(0.0, max(setting.accuracy for setting in best) - _TOLERATED)
             warnings.append(
                 f"the accuracy floor is {_TOLERATED} below the most accurate setting, and was "
                 "found on the part on which the setting was chosen"
@@ -354,10 +354,15 @@ class _Search:
         if failed:
             warnings.append(f"{failed:,} settings could not be fitted or measured: see their notes")
         final = tuple(
-            _judged(one, not math.isnan(one.ecd) and one.accuracy >= floor) for one in trials
+            _judged(trial, not math.isnan(trial.ecd) and trial.accuracy >= floor)
+            for trial in trials
         )
-        able = [one for one in best if one.accuracy >= floor]
-        chosen = min(able, key=lambda one: (one.ecd, -one.accuracy, one.trial)) if able else None
+        able = [setting for setting in best if setting.accuracy >= floor]
+        chosen = (
+            min(able, key=lambda setting: (setting.ecd, -setting.accuracy, setting.trial))
+            if able
+            else None
+        )
         report: tuple[PairEcd, ...] = ()
         sizes: dict[Any, int] = {}
         accuracy = math.nan
@@ -391,11 +396,11 @@ class _Search:
         )
 
 
-def _with(best: Sequence[_Candidate], new: _Candidate) -> list[_Candidate]:
+def _with(best: Sequence[_FittedSetting], new: _FittedSetting) -> list[_FittedSetting]:
     """Keep models that may still be chosen: no other is as accurate with as small an ECD."""
-    if any(one.beats(new) for one in best):
+    if any(setting.beats(new) for setting in best):
         return list(best)
-    return [*(one for one in best if not new.beats(one)), new]
+    return [*(setting for setting in best if not new.beats(setting)), new]
 
 
 def _judged(trial: Trial, feasible: bool) -> Trial:

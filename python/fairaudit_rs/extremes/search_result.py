@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data.groups import group_name
 from ..results.result import Result
-from ..results.stored import encode
+from ..results.stored import encode_value
 from ..results.words import number, row_count
 
 
@@ -170,8 +170,10 @@ class SearchResult(Result):
 
     def _best(self) -> Trial | None:
         """Return the best one among the trials: a copy from a dict equals it."""
-        found = encode(self.best)
-        return next((one for one in self.trials if found and encode(one) == found), None)
+        found = encode_value(self.best)
+        return next(
+            (trial for trial in self.trials if found and encode_value(trial) == found), None
+        )
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -182,15 +184,15 @@ class SearchResult(Result):
         if table == "pairs":
             return [
                 {
-                    "first": group_name(one.first),
-                    "second": group_name(one.second),
-                    "first_n_rows": self.group_sizes[one.first],
-                    "second_n_rows": self.group_sizes[one.second],
-                    "estimate": one.estimate,
-                    "low": one.low,
-                    "high": one.high,
+                    "first": group_name(ecd.first),
+                    "second": group_name(ecd.second),
+                    "first_n_rows": self.group_sizes[ecd.first],
+                    "second_n_rows": self.group_sizes[ecd.second],
+                    "estimate": ecd.estimate,
+                    "low": ecd.low,
+                    "high": ecd.high,
                 }
-                for one in self.report
+                for ecd in self.report
             ]
         if table == "groups":
             return self.group_rows()

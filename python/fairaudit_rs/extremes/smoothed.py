@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.columns import some
+from ..data.columns import list_some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from ..literals import Bandwidth
-from .mixed import MixedRows, read_mixed
+from .mixed_columns import MixedRows, read_mixed
 from .seeds import stream_of
 
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ class SmoothedBootstrap:
                 argument="bounds",
             )
         self.bounds = dict(bounds or {})
-        self._learned: _Learned | None = None
+        self._learned: _KernelFit | None = None
 
     def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> SmoothedBootstrap:
         """Learn the rows of a frame.
@@ -111,7 +111,7 @@ class SmoothedBootstrap:
         True
         """
         rows = _bounded(read_mixed(X), self.bounds)
-        self._learned = _Learned.of(rows, self.bandwidth)
+        self._learned = _KernelFit.from_rows(rows, self.bandwidth)
         return self
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
@@ -147,7 +147,7 @@ class SmoothedBootstrap:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Learned:
+class _KernelFit:
     """Rows, and the noise of their numbers."""
 
     rows: MixedRows
@@ -162,7 +162,7 @@ class _Learned:
     width: float
 
     @classmethod
-    def of(cls, rows: MixedRows, bandwidth: float | None) -> _Learned:
+    def from_rows(cls, rows: MixedRows, bandwidth: float | None) -> _KernelFit:
         """Learn the noise of some rows; no bandwidth is Silverman's."""
         noisy = rows.places("integers", "numbers")
         x = rows.values[:, noisy]
@@ -170,7 +170,7 @@ class _Learned:
         at_atom = np.zeros((n, d), dtype=bool)
         mean, spread = np.zeros(d), np.zeros(d)
         for place, column in enumerate(x.T):
-            at_atom[:, place] = atoms(column)
+            at_atom[:, place] = find_atoms(column)
             loose = column[~at_atom[:, place]]
             if len(loose):
                 mean[place], spread[place] = loose.mean(), loose.std()
@@ -199,7 +199,7 @@ class _Learned:
         moved = np.where(self.at_atom[row], x, moved)
         for place, column in enumerate(self.noisy):
             held = self.rows.columns[column]
-            moved[:, place] = mirrored(moved[:, place], held.low, held.high)
+            moved[:, place] = mirror_at_bounds(moved[:, place], held.low, held.high)
         found[:, self.noisy] = moved
         return found
 
@@ -211,13 +211,13 @@ class _Learned:
             found[changed, place] = self.rows.values[row, place]
 
 
-def atoms(column: Floats) -> NDArray[np.bool_]:
+def find_atoms(column: Floats) -> NDArray[np.bool_]:
     """Return which rows are at an atom: a value of `ATOM_SHARE` of the rows or more, and of two."""
     _, place, count = np.unique(column, return_inverse=True, return_counts=True)
     return np.asarray((count >= max(2.0, ATOM_SHARE * len(column)))[place])
 
 
-def mirrored(x: Floats, low: float, high: float) -> Floats:
+def mirror_at_bounds(x: Floats, low: float, high: float) -> Floats:
     """Return values mirrored at the bounds that they are beyond, and within them in any case."""
     x = np.where(x < low, 2 * low - x, x) if np.isfinite(low) else x
     x = np.where(x > high, 2 * high - x, x) if np.isfinite(high) else x
@@ -248,7 +248,7 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
     unknown = [name for name in bounds if name not in names]
     if unknown:
         raise ColumnError(
-            f"bounds names {some(unknown)}; accepted: columns of X: {some(names)}",
+            f"bounds names {list_some(unknown)}; accepted: columns of X: {list_some(names)}",
             argument="bounds",
         )
     columns = list(rows.columns)
@@ -263,8 +263,8 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
             )
         try:
             low, high = (
-                end if one is None else float(one)
-                for one, end in zip(pair, (-np.inf, np.inf), strict=True)
+                end if bound is None else float(bound)
+                for bound, end in zip(pair, (-np.inf, np.inf), strict=True)
             )
         except (TypeError, ValueError):
             raise ArgumentTypeError(

@@ -59,7 +59,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawFunction:
     """What a function of the user's, or a distribution, draws."""
 
     function: Callable[[np.random.Generator], Any]
@@ -70,7 +70,7 @@ class Drawn:
         return value.item() if isinstance(value, np.generic) else value
 
 
-Axis = Range | Choice | Drawn
+Axis = Range | Choice | DrawFunction
 
 
 def read_space(space: object) -> dict[str, Axis]:
@@ -99,9 +99,9 @@ def _axis(name: str, given: Any) -> Axis:
     if isinstance(given, tuple):
         return _range(name, given)
     if hasattr(given, "rvs"):
-        return Drawn(lambda stream: given.rvs(random_state=stream))
+        return DrawFunction(lambda stream: given.rvs(random_state=stream))
     if callable(given):
-        return Drawn(given)
+        return DrawFunction(given)
     raise ArgumentTypeError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
 
 

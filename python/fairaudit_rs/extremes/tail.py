@@ -308,7 +308,7 @@ class TailFit(Finding):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table of return levels."""
-        return [level_row(one) for one in self.return_levels]
+        return [level_row(level) for level in self.return_levels]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; see `Result.to_dict`."""
@@ -329,10 +329,10 @@ class TailFit(Finding):
             Shown in notebooks, and saved by ``save``.
         """
         kind = arguments.choice("kind", kind, PICTURES)
-        return picture(kind, {self.name: self})
+        return draw_tails(kind, {self.name: self})
 
 
-def picture(kind: str, tails: dict[Any, TailFit]) -> Chart:
+def draw_tails(kind: str, tails: dict[Any, TailFit]) -> Chart:
     """Return a picture of several tails."""
     fitted = {name: tail for name, tail in tails.items() if tail.problem.fit is not None}
     if kind != "return_level" and not fitted:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, DataError
-from .mixed import MixedRows, read_mixed
-from .modes import Layout
+from .mixed_columns import MixedRows, read_mixed
+from .modes import ColumnLayout
 from .seeds import stream_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _SETTLED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingRecord:
     """How a training went.
 
     Attributes
@@ -141,8 +141,8 @@ class TVAE:
             "reconstruction_weight", reconstruction_weight
         )
         self.progress = checked.progress
-        self.training: Training | None = None
-        self._learned: _Learned | None = None
+        self.training: TrainingRecord | None = None
+        self._learned: _TvaeFit | None = None
 
     def fit(self, X: Any, rng: Any = None, *, random_state: Any = None) -> TVAE:
         """Learn the rows of a frame.
@@ -174,14 +174,16 @@ class TVAE:
             )
         rows = read_mixed(X)
         stream = stream_of(rng, random_state)
-        layout = Layout.of(rows)
+        layout = ColumnLayout.from_rows(rows)
         with _quiet():
-            network = Network(layout, self.n_hidden, self.n_latent, stream)
+            network = TvaeNetwork(layout, self.n_hidden, self.n_latent, stream)
             self.training = self._train(network, rows.values, stream)
-        self._learned = _Learned(rows, network)
+        self._learned = _TvaeFit(rows, network)
         return self
 
-    def _train(self, network: Network, values: Floats, stream: np.random.Generator) -> Training:
+    def _train(
+        self, network: TvaeNetwork, values: Floats, stream: np.random.Generator
+    ) -> TrainingRecord:
         """Train a network; every epoch draws the modes of numbers anew."""
         import torch
 
@@ -213,7 +215,7 @@ class TVAE:
                 )
             if self.progress is not None:
                 self.progress(epoch + 1, n_epochs)
-        return Training(losses=tuple(losses), n_steps=n_steps, ended=_ended(losses))
+        return TrainingRecord(losses=tuple(losses), n_steps=n_steps, ended=_ended(losses))
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return generated rows.
@@ -273,11 +275,11 @@ def _tensor(values: Floats) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
 
 
-class Network:
+class TvaeNetwork:
     """Encoder and decoder: two hidden layers each."""
 
     def __init__(
-        self, layout: Layout, n_hidden: int, n_latent: int, stream: np.random.Generator
+        self, layout: ColumnLayout, n_hidden: int, n_latent: int, stream: np.random.Generator
     ) -> None:
         self.layout, self.n_latent = layout, n_latent
         width = layout.width
@@ -358,11 +360,11 @@ def _through(layers: Layers, rows: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
+class _TvaeFit:
     """The rows that were learned, and the network."""
 
     rows: MixedRows
-    network: Network
+    network: TvaeNetwork
 
     def drawn(self, n: int, stream: np.random.Generator) -> Any:
         """Return n rows of the user's kind."""

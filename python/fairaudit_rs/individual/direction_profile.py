@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from ..data.sums import sums_of
 from ..errors import DataError
 from ..inference.pvalues import normal_of_tail, t_quantile
-from .sensitive import Attribute
+from .sensitive_directions import ProtectedAttribute
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +71,11 @@ class DirectionFit:
 
 
 def fit_direction(
-    attribute: Attribute, rows: Floats, n_features: int, C: float, cluster: NDArray[np.intp] | None
+    attribute: ProtectedAttribute,
+    rows: Floats,
+    n_features: int,
+    C: float,
+    cluster: NDArray[np.intp] | None,
 ) -> DirectionFit:
     """Return the logistic direction of an attribute of two values, with its sandwich covariance.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..data.equality import Value
-from ..results.result import Stored
+from ..results.result import Serializable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnfairExamples(Value, Stored):
+class UnfairExamples(Value, Serializable):
     """The rows with the largest ratios, and the similar people who are treated worst.
 
     Attributes

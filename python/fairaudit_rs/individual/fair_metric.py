@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
-from ..data.columns import some
+from ..data.columns import list_some
 from ..data.equality import Value
 from ..data.row_keys import content_order
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
-from .sensitive import _CONSTANT, Attribute, varying_space
+from .sensitive_directions import _CONSTANT, ProtectedAttribute, varying_space
 
 #: Singular values below this share of the largest are rank that is not there.
 _RANK = 1e-10
@@ -64,7 +64,7 @@ class FairMetric(Value):
     #: Names of the features, where the metric was learned from named columns.
     feature_names: tuple[str, ...] | None = None
     #: Where the metric was fitted, and how it is fitted on some of these rows.
-    _fit: _Fit | None = None
+    _fit: _SubspaceFit | None = None
     #: What a reader must know of the fit.
     notes: tuple[str, ...] = ()
 
@@ -187,7 +187,7 @@ class FairMetric(Value):
             chosen = chosen_rows("fit_on", fit_on, len(rows))
             rows = rows[chosen]
             attributes = [attribute.of_rows(chosen) for attribute in attributes]
-        return _Fit(
+        return _SubspaceFit(
             rows=rows,
             attributes=attributes,
             free=free,
@@ -336,8 +336,9 @@ class FairMetric(Value):
             return self
         if sorted(mine) != sorted(names):
             raise ColumnError(
-                f"fair_metric is of the features {some(mine, 20)}; accepted: those of X and the "
-                f"model, {some(names, 20)}",
+                f"fair_metric is of the features {list_some(mine, 20)}; accepted: "
+                f"those of X and the "
+                f"model, {list_some(names, 20)}",
                 argument="fair_metric",
             )
         place = np.array([mine.index(name) for name in names], dtype=np.intp)
@@ -362,7 +363,7 @@ class FairMetric(Value):
                 "FairMetric.subspace with protected attributes",
                 argument="fair_metric",
             )
-        return self._fit.of(chosen).metric()
+        return self._fit.take_rows(chosen).metric()
 
     def split(self, vectors: Floats) -> tuple[Floats, Floats]:
         """Return the eigenvalues of D, and by eigenvalue the parts of vectors in its space.
@@ -389,11 +390,11 @@ class FairMetric(Value):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Fit(Value):
+class _SubspaceFit(Value):
     """What a sensitive subspace is fitted on and by."""
 
     rows: Floats
-    attributes: list[Attribute]
+    attributes: list[ProtectedAttribute]
     #: Features at no cost.
     free: Positions | None
     given: Floats | None
@@ -403,12 +404,12 @@ class _Fit(Value):
 
     feature_names: tuple[str, ...] | None
 
-    def of(self, chosen: Positions) -> _Fit:
+    def take_rows(self, chosen: Positions) -> _SubspaceFit:
         """Return the same on some rows."""
         attributes = [attribute.of_rows(chosen) for attribute in self.attributes]
         return replace(self, rows=self.rows[chosen], attributes=attributes)
 
-    def ordered(self, place: Positions, names: tuple[str, ...]) -> _Fit:
+    def ordered(self, place: Positions, names: tuple[str, ...]) -> _SubspaceFit:
         """Return the same with features in another order."""
         now = np.argsort(place)
         return replace(
@@ -423,7 +424,7 @@ class _Fit(Value):
     def metric(self) -> FairMetric:
         """Return the metric of these rows, summed in an order made of their content."""
         values = [attribute.values for attribute in self.attributes]
-        same = self.of(content_order([*self.rows.T, *values]))
+        same = self.take_rows(content_order([*self.rows.T, *values]))
         p = self.rows.shape[1]
         units = np.ones(p)
         deviation = same.rows[:, self.scaled].std(axis=0)

@@ -19,11 +19,11 @@ from .fair_metric import FairMetric
 from .losses import Losses
 from .problem import problem_class
 from .question import LOSSES, flow_model, one_hot_groups_of, sample_of
-from .refits import refitted
+from .refits import refit_replicates
 from .result import Floats, IndividualResult
 from .sample import PathSums, repeated_rows
 from .schedule import SOLVERS, Schedule
-from .simplex import ONE_HOT, departure
+from .simplex import ONE_HOT, find_departure
 from .value import INTERVALS, AuditValue
 
 #: One-sided errors predicted off by more than this share of theirs are worth a warning ...
@@ -221,7 +221,7 @@ def individual_test(
         n_threads=n_threads,
         progress=progress,
     )
-    schedule = Schedule.of(
+    schedule = Schedule.from_arguments(
         checked.n_steps,
         checked.step_size,
         checked.step_decay,
@@ -294,7 +294,9 @@ def individual_test(
         value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         replicates = (
-            refitted(problem, schedule, ratio, range(n_resamples), seed, n_threads, callback)
+            refit_replicates(
+                problem, schedule, ratio, range(n_resamples), seed, n_threads, callback
+            )
             if refit_metric
             else losses.bootstrap(n_resamples, seed, n_threads)
         )
@@ -312,7 +314,7 @@ def individual_test(
     if n_repeated and clusters is None:
         notes.append(_repeats(n_repeated, len(targets)))
     if one_hot == "free" and groups:
-        notes += filter(None, [departure(attack, groups, features.called)])
+        notes += filter(None, [find_departure(attack, groups, features.called)])
     if one_hot == "keep" and not groups:
         notes.append("one_hot is 'keep', but no one-hot features were found; see one_hot_groups")
     return IndividualResult(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .problem import Problem
-from .sample import PathSums, Sample, Units
-from .value import AuditValue, Skew, bootstrapped, error_ratio_of_counts, mean_ratio
+from .problem import FlowProblem
+from .sample import IndependentUnits, PathSums, RowWeights
+from .value import AuditValue, SkewCorrection, bootstrap_mean, error_ratio_of_counts, mean_ratio
 
 Floats = NDArray[np.float64]
 
@@ -19,11 +19,11 @@ Floats = NDArray[np.float64]
 class Losses:
     """Losses and errors of every row, before and after, and the audit value they come to."""
 
-    def __init__(self, problem: Problem, flowed: _native.Flowed, ratio: str) -> None:
+    def __init__(self, problem: FlowProblem, flowed: _native.Flowed, ratio: str) -> None:
         self.ratio, self.paper = ratio, problem.floor is None
         self.floor = -math.inf if problem.floor is None else problem.floor
         self.ddof = 0 if self.paper else 1
-        self.sample: Sample | None = problem.sample
+        self.sample: RowWeights | None = problem.sample
         self.start, self.end, self.path = flowed.loss_start, flowed.loss_end, flowed.path
         self._targets, self._scores = problem.targets, (flowed.start, flowed.end)
 
@@ -84,7 +84,7 @@ class Losses:
         return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
 
     @cached_property
-    def _units(self) -> Units:
+    def _units(self) -> IndependentUnits:
         """Sums over what was sampled."""
         assert self.sample is not None
         if self.ratio == "loss":
@@ -104,7 +104,7 @@ class Losses:
             return [*sums.values(interval)[:-1], last]
         places = range(len(self.path.wrong_end) - 1)
         of_place = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, places)
-        found = [AuditValue(*one, interval=interval) for one in of_place]
+        found = [AuditValue(*entry, interval=interval) for entry in of_place]
         return [*found[: len(places)], last]
 
     def _mean_ratios(self) -> list[tuple[float, float]]:
@@ -121,13 +121,13 @@ class Losses:
         counts = path.wrong_end[place], path.wrong_start, path.wrong_both[place]
         return error_ratio_of_counts(len(self.start), *counts, self.ddof)
 
-    def skew(self) -> Skew:
+    def skew(self) -> SkewCorrection:
         """Return what each row adds to the audit value, which must be a number."""
         if self.sample is not None:
             return self._units.skew()
         if self.ratio == "loss":
-            return Skew.of_mean(self._kept)
-        return Skew.of_rates(self.wrong_start, self.wrong_end)
+            return SkewCorrection.of_mean(self._kept)
+        return SkewCorrection.of_rates(self.wrong_start, self.wrong_end)
 
     @property
     def _kept(self) -> Floats:
@@ -141,6 +141,6 @@ class Losses:
         if self.sample is not None:
             return self._units.bootstrap(n_resamples, seed, n_threads)
         if self.ratio == "loss":
-            return bootstrapped(self._kept, None, n_resamples, seed, n_threads, self.ddof)
+            return bootstrap_mean(self._kept, None, n_resamples, seed, n_threads, self.ddof)
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
-        return bootstrapped(*columns, n_resamples, seed, n_threads, self.ddof)
+        return bootstrap_mean(*columns, n_resamples, seed, n_threads, self.ddof)

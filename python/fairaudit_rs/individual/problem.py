@@ -15,13 +15,13 @@ from .. import _native
 from ..data.equality import Value
 from ..data.features import Features
 from ..errors import ArgumentError, ArgumentTypeError
-from ..models.kernel import Kernel, KernelScores
+from ..models.kernel import KernelFunction, KernelScores
 from ..models.linear import LinearScores
 from ..models.scores import Scores
 from ..models.torch_scores import TorchScores
 from .attack import Attack, StoredAttack
 from .fair_metric import FairMetric
-from .sample import PathSums, Sample
+from .sample import PathSums, RowWeights
 from .schedule import Schedule
 from .targets import Targets
 from .torch_flow import torch_flow
@@ -34,7 +34,7 @@ PART = _native.FLOW_PART
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Problem(Value, ABC):
+class FlowProblem(Value, ABC):
     """Rows that a flow can move. It pickles; what it holds of the native module is made again."""
 
     features: Features
@@ -47,7 +47,7 @@ class Problem(Value, ABC):
     #: Rows of a torch module that are in its memory at a time.
     batch_size: int
     #: Weights of the rows, and whom they are of; None where each counts once and by itself.
-    sample: Sample | None = None
+    sample: RowWeights | None = None
     #: Groups of features that stay at least 0 with a sum of 1.
     held: tuple[tuple[int, ...], ...] = ()
 
@@ -69,7 +69,7 @@ class Problem(Value, ABC):
         return len(self.targets)
 
     @classmethod
-    def in_features(cls, scores: Any) -> tuple[type[Problem], Any]:
+    def in_features(cls, scores: Any) -> tuple[type[FlowProblem], Any]:
         """Return the class, and scores as it takes them, whose rows move in all features."""
         return cls, scores
 
@@ -131,13 +131,13 @@ class Problem(Value, ABC):
     def attack(self, flowed: _native.Flowed) -> Attack | StoredAttack:
         """Return where the flow moved the rows."""
 
-    def of_rows(self, chosen: slice | NDArray[np.intp]) -> Problem:
+    def of_rows(self, chosen: slice | NDArray[np.intp]) -> FlowProblem:
         """Return the problem of some rows."""
         rows = Features(self.features.values[chosen], self.features.names)
         sample = None if self.sample is None else self.sample.of_rows(chosen)
         return replace(self, features=rows, targets=self.targets.of_rows(chosen), sample=sample)
 
-    def under(self, metric: FairMetric) -> Problem:
+    def under(self, metric: FairMetric) -> FlowProblem:
         """Return the problem with another fair metric."""
         return replace(self, metric=metric)
 
@@ -160,16 +160,18 @@ class Problem(Value, ABC):
     _rows_of_moved = 0
 
 
-class LinearProblem(Problem):
+class LinearProblem(FlowProblem):
     """A linear model: rows move along the parts of its coefficients in the metric's eigenspaces."""
 
     scores: LinearScores
     _rows_of_moved = 1
 
     @classmethod
-    def in_features(cls, scores: LinearScores) -> tuple[type[Problem], KernelScores]:
+    def in_features(cls, scores: LinearScores) -> tuple[type[FlowProblem], KernelScores]:
         """Return the scores as a sum of linear kernels."""
-        kernel = Kernel(support_vectors=scores.coef, name="linear", gamma=1.0, degree=1, coef0=0.0)
+        kernel = KernelFunction(
+            support_vectors=scores.coef, name="linear", gamma=1.0, degree=1, coef0=0.0
+        )
         return KernelProblem, KernelScores(kernel, np.eye(len(scores.coef)), scores.intercepts)
 
     @property
@@ -214,7 +216,7 @@ class LinearProblem(Problem):
         )
 
 
-class KernelProblem(Problem):
+class KernelProblem(FlowProblem):
     """A kernel model: rows move in all features."""
 
     scores: KernelScores
@@ -260,7 +262,7 @@ class KernelProblem(Problem):
         return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric, self.held)
 
 
-class TorchProblem(Problem):
+class TorchProblem(FlowProblem):
     """A torch module: rows move in all features, by its gradients."""
 
     scores: TorchScores
@@ -291,14 +293,14 @@ class TorchProblem(Problem):
 
 
 #: By what gives the scores, how a flow follows them.
-PROBLEMS: dict[type, type[Problem]] = {
+PROBLEMS: dict[type, type[FlowProblem]] = {
     LinearScores: LinearProblem,
     KernelScores: KernelProblem,
     TorchScores: TorchProblem,
 }
 
 
-def problem_class(scores: Scores) -> type[Problem]:
+def problem_class(scores: Scores) -> type[FlowProblem]:
     """Return the class of the problems of a model with these scores."""
     for kind in type(scores).__mro__:
         if kind in PROBLEMS:

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..data.arrays import ArraySource
-from ..data.columns import Coded, Column, column_array, some
+from ..data.columns import Column, EncodedColumn, column_array, list_some
+from ..data.columns_from_arguments import add_columns
 from ..data.features import Features, Fill, gaps_of, positions_of, read_features
-from ..data.given import add_columns
-from ..data.labels import Label, binary, check_pos_label, distinct_values, matches
+from ..data.labels import Label, binary_labels, check_pos_label, distinct_values, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Loss
 from ..models.adapt import adapt
@@ -22,8 +22,8 @@ from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
 from ..models.scores import Scores
 from ..models.sklearn import is_tree, last_step, multiclass_from_sklearn
-from .sample import Sample
-from .sensitive import Attribute
+from .sample import RowWeights
+from .sensitive_directions import ProtectedAttribute
 from .simplex import Groups, check_groups, found_groups
 from .targets import Targets
 
@@ -162,7 +162,7 @@ def _labels(y: Any, pos_label: Label) -> Floats:
     values, place = _distinct(y)
     if pos_label is not None:
         check_pos_label(pos_label, {"y": values})
-    return binary("y", values, pos_label)[place].astype(np.float64)
+    return binary_labels("y", values, pos_label)[place].astype(np.float64)
 
 
 def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
@@ -172,7 +172,7 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
             f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None",
             argument="pos_label",
         )
-    if pos_label is not None and not matches(known[1], pos_label):
+    if pos_label is not None and not label_matches(known[1], pos_label):
         raise ArgumentError(
             f"pos_label is {pos_label!r}, but the model gives the score of {known[1]!r}; accepted: "
             "that, or None",
@@ -181,11 +181,11 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
     values, place = _distinct(y)
     numbers = []
     for value in values:
-        found = [number for number, one in enumerate(known) if matches(value, one)]
+        found = [number for number, class_ in enumerate(known) if label_matches(value, class_)]
         if not found:
             raise DataError(
                 f"y holds {value!r}; accepted: classes of the model, which are "
-                f"{some(list(known), 20)}",
+                f"{list_some(list(known), 20)}",
                 argument="y",
             )
         numbers.append(found[0])
@@ -197,7 +197,7 @@ def _numbers(y: Any, pos_label: Label) -> Floats:
     if pos_label is not None:
         return _labels(y, pos_label)
     column = column_array("y", y)
-    if isinstance(column, Coded) or column.dtype.kind not in "biuf":
+    if isinstance(column, EncodedColumn) or column.dtype.kind not in "biuf":
         raise DataError(
             "y holds text; accepted with loss='squared': numbers, or pos_label",
             argument="y",
@@ -213,7 +213,7 @@ def _numbers(y: Any, pos_label: Label) -> Floats:
 def _distinct(y: Any) -> tuple[list[Label], NDArray[np.int64]]:
     """Return the distinct values of a column, and which of them each row has."""
     column = column_array("y", y)
-    if not isinstance(column, Coded):
+    if not isinstance(column, EncodedColumn):
         _check_finite(column)
     values, place = distinct_values(column)
     if len(place) and place.max() >= len(values):
@@ -235,7 +235,7 @@ def read_rows(
     return read_features(X, n_features, feature_names)
 
 
-def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> Sample | None:
+def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> RowWeights | None:
     """Return whom the rows stand for; None where each counts once and by itself."""
     columns: dict[str, Column] = {}
     names: dict[str, str] = {}
@@ -250,7 +250,7 @@ def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> Sample | None:
     source = ArraySource(columns)
     weight = None if sample_weight is None else source.weights("sample_weight")
     person = source.units(keys, [names[key] for key in keys]) if keys else None
-    return Sample.of(weight, person)
+    return RowWeights.from_arrays(weight, person)
 
 
 def one_hot_groups_of(given: Any, features: Features) -> Groups:
@@ -281,7 +281,7 @@ def one_hot_groups_of(given: Any, features: Features) -> Groups:
 # -- what fair metrics are learned from --------------------------------------------------------
 
 
-def attributes_of(protected: Any, n_rows: int) -> list[Attribute]:
+def attributes_of(protected: Any, n_rows: int) -> list[ProtectedAttribute]:
     """Return the protected attributes with their names ("" where they have none)."""
     if protected is None:
         return []
@@ -307,13 +307,13 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, str) or (not isinstance(value, Sequence) and np.ndim(value) == 0)
 
 
-def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
+def _attribute(name: str, given: Any, n_rows: int) -> ProtectedAttribute:
     called = f"protected attribute {name!r}" if name else "protected"
     column = column_array(called, given)
     if len(column) != n_rows:
         raise DataError(f"{called} has {len(column):,} rows, X has {n_rows:,}")
-    kind = "U" if isinstance(column, Coded) else column.dtype.kind
-    if not isinstance(column, Coded) and kind == "f" and not np.isfinite(column).all():
+    kind = "U" if isinstance(column, EncodedColumn) else column.dtype.kind
+    if not isinstance(column, EncodedColumn) and kind == "f" and not np.isfinite(column).all():
         raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
     levels, place = distinct_values(column)
     if len(place) and place.max() >= len(levels):
@@ -321,8 +321,8 @@ def _attribute(name: str, given: Any, n_rows: int) -> Attribute:
     if len(levels) < 2:
         raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
     if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return Attribute(name, place, len(levels))
-    return Attribute(name, np.asarray(column, dtype=np.float64), 0)
+        return ProtectedAttribute(name, place, len(levels))
+    return ProtectedAttribute(name, np.asarray(column, dtype=np.float64), 0)
 
 
 def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from .losses import Losses
-from .problem import Problem
+from .problem import FlowProblem
 from .schedule import Schedule
 
 Floats = NDArray[np.float64]
 
 
-def refitted(
-    problem: Problem,
+def refit_replicates(
+    problem: FlowProblem,
     schedule: Schedule,
     ratio: str,
     replicates: range,
@@ -36,7 +36,7 @@ def refitted(
     assert fitted is not None
     sample = problem.sample
     person = None if sample is None else sample.person
-    rows = _Draws(problem.features.values, fitted, person)
+    rows = _BootstrapDraws(problem.features.values, fitted, person)
     schedule, n = schedule.ends(), len(replicates)
     values, variances = np.full(n, math.nan), np.full(n, math.nan)
     for place, replicate in enumerate(replicates):
@@ -58,7 +58,7 @@ def refitted(
     return values, variances
 
 
-class _Draws:
+class _BootstrapDraws:
     """Draws of audited rows and of those of the metric, from all that are one or the other."""
 
     def __init__(self, audited: Floats, fitted: Floats, person: NDArray[np.intp] | None) -> None:

@@ -15,12 +15,12 @@ from .. import arguments
 from ..literals import IndividualPicture
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import number, p_text, row_count
 from .attack import Attack, FlowPath, StoredAttack
 from .chart import path_chart, ratio_chart
 from .examples import UnfairExamples
-from .sample import Sample
+from .sample import RowWeights
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ class IndividualResult(Finding):
     n_clusters: int | None
     n_repeated: int
     df: float
-    sample: Sample | None
+    sample: RowWeights | None
     index: NDArray[Any] | None
 
     _bulky = Finding._bulky | {
@@ -202,7 +202,7 @@ class IndividualResult(Finding):
         level = f"{100 * self.confidence_level:g} %"
         if math.isnan(self.pvalue):
             return f"{_upper(what)} {flow} is {number(self.estimate)}; it has no test."
-        rejected = rejects(self.pvalue, 1 - self.confidence_level)
+        rejected = rejects_at(self.pvalue, 1 - self.confidence_level)
         verdict = (
             f"That is more than the tolerated {self.delta:g}{rule}: similar people are treated "
             "differently"

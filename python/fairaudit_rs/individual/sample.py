@@ -19,7 +19,7 @@ from ..inference.clusters import (
     leverage_factors,
 )
 from .targets import Targets
-from .value import AuditValue, Skew, bootstrapped
+from .value import AuditValue, SkewCorrection, bootstrap_mean
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ _FEW_PERSONS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Sample(Value):
+class RowWeights(Value):
     """Weights of rows, and which of them are of one person; one of the two is there."""
 
     weight: Floats | None
@@ -38,7 +38,7 @@ class Sample(Value):
     person: NDArray[np.intp] | None
 
     @classmethod
-    def of(cls, weight: Floats | None, person: NDArray[Any] | None) -> Sample | None:
+    def from_arrays(cls, weight: Floats | None, person: NDArray[Any] | None) -> RowWeights | None:
         """Return the sample of weights and persons; None for rows of a weight, each by itself."""
         if weight is not None and (weight == weight[0]).all():
             weight = None
@@ -47,9 +47,9 @@ class Sample(Value):
             person = codes.astype(np.intp) if codes.max() + 1 < len(codes) else None
         return None if weight is None and person is None else cls(weight, person)
 
-    def of_rows(self, chosen: Any) -> Sample:
+    def of_rows(self, chosen: Any) -> RowWeights:
         """Return the sample of some rows, of persons in their own right."""
-        return Sample(
+        return RowWeights(
             None if self.weight is None else self.weight[chosen],
             None if self.person is None else self.person[chosen],
         )
@@ -74,7 +74,7 @@ class Sample(Value):
         """Return sums over the rows of each person; their bits do not depend on the order."""
         return values if self.person is None else sums_of(self.person, values)
 
-    def units(self, numerator: Floats, denominator: Floats | None = None) -> Units:
+    def units(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
         """Return the sums of two columns over each person, or of rows that are by themselves.
 
         Without a denominator they come to a mean.
@@ -83,12 +83,12 @@ class Sample(Value):
         kept = size > 0
         sums = self.totals(self.weighed(numerator))[kept]
         if denominator is None:
-            return Units(sums, size[kept], size[kept])
-        return Units(sums, self.totals(self.weighed(denominator))[kept], size[kept])
+            return IndependentUnits(sums, size[kept], size[kept])
+        return IndependentUnits(sums, self.totals(self.weighed(denominator))[kept], size[kept])
 
 
 @dataclass(frozen=True, eq=False)
-class Units(Value):
+class IndependentUnits(Value):
     """Sums over persons, or rows, that were sampled independently of each other."""
 
     numerator: Floats
@@ -122,17 +122,17 @@ class Units(Value):
             df=degrees_of_freedom(self.size) if by_formula else math.inf,
         )
 
-    def skew(self) -> Skew:
+    def skew(self) -> SkewCorrection:
         """Return what each unit adds to the audit value."""
         below, estimate = _mean(self.denominator), self.estimate
         influence = (self.numerator - estimate * self.denominator) / below
-        return Skew(influence, _mean(influence * self.denominator) / below, estimate)
+        return SkewCorrection(influence, _mean(influence * self.denominator) / below, estimate)
 
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
         """Return replicates of the audit value, with variances: whole units are drawn."""
-        return bootstrapped(self.numerator, self.denominator, n_resamples, seed, n_threads)
+        return bootstrap_mean(self.numerator, self.denominator, n_resamples, seed, n_threads)
 
     def few(self) -> str | None:
         """Say why so few units have no standard error, if they have none."""
@@ -158,7 +158,7 @@ class PathSums:
     person. N - D is 0 at the start and stays small, so that no digits cancel.
     """
 
-    def __init__(self, sample: Sample, targets: Targets, ratio: str, floor: float) -> None:
+    def __init__(self, sample: RowWeights, targets: Targets, ratio: str, floor: float) -> None:
         self._sample, self._targets, self._ratio, self._floor = sample, targets, ratio, floor
         self._size = sample.totals(sample.weighed(np.ones(len(targets))))
         self._factor = np.ones(len(self._size))

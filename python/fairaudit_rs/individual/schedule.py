@@ -29,7 +29,9 @@ class Schedule:
     record: tuple[int, ...]
 
     @classmethod
-    def of(cls, n_steps: int, size: float, decay: float, solver: Solver, n_points: int) -> Schedule:
+    def from_arguments(
+        cls, n_steps: int, size: float, decay: float, solver: Solver, n_points: int
+    ) -> Schedule:
         """Return a schedule that looks at the flow so many times, at the start and the end too."""
         record = np.unique(np.round(np.linspace(0, n_steps, n_points)).astype(int))
         return cls(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.features import Features
-from ..data.levels import Level
+from ..data.indicators import Indicator
 from ..errors import DataError
 from ..literals import OneHot
 from .attack import Attack, StoredAttack
@@ -57,7 +57,8 @@ def found_groups(rows: Floats) -> Groups:
 def one_hot_sets(features: Features) -> Groups:
     """Return all one-hot features: runs of columns, and columns apart that their names join.
 
-    Columns belong together if they are indicators of one column (`Level`), or if their names agree
+    Columns belong together if they are indicators of one column (`Indicator`), or if their names
+    agree
     up to the last "_" or "=".
     """
     rows, names = features
@@ -82,7 +83,7 @@ def one_hot_sets(features: Features) -> Groups:
 
 def _stem(name: str) -> str:
     """Return the column that an indicator was coded from, by its name; "" where it has none."""
-    if isinstance(name, Level):
+    if isinstance(name, Indicator):
         return name.column
     return name[: max(name.rfind("_"), name.rfind("="), 0)]
 
@@ -134,7 +135,9 @@ def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
             )
 
 
-def departure(flow: Attack | StoredAttack, groups: Groups, called: Sequence[str]) -> str | None:
+def find_departure(
+    flow: Attack | StoredAttack, groups: Groups, called: Sequence[str]
+) -> str | None:
     """Say which group of features leaves its simplex farthest, if one does."""
     worst: tuple[float, int, float, tuple[int, ...]] | None = None
     far = np.zeros(len(flow.rows), dtype=bool)

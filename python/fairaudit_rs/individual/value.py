@@ -170,7 +170,7 @@ class AuditValue:
         return monte_carlo_pvalue(extreme, len(null)), undefined
 
 
-def bootstrapped(
+def bootstrap_mean(
     numerator: Floats,
     denominator: Floats | None,
     n_resamples: int,
@@ -194,7 +194,7 @@ def bootstrapped(
 
 
 @dataclass(frozen=True)
-class Skew:
+class SkewCorrection:
     """What each row adds to an estimate, and what that does to the bounds of a normal law."""
 
     #: psi_i, of mean 0: the variance of the estimate is that of its mean.
@@ -204,13 +204,15 @@ class Skew:
     estimate: float
 
     @classmethod
-    def of_mean(cls, ratios: Floats) -> Skew:
+    def of_mean(cls, ratios: Floats) -> SkewCorrection:
         """Return that of the mean of finite ratios."""
         mean = _native.moments(ratios, _native.Call())[0]
         return cls(ratios - mean, 0.0, mean)
 
     @classmethod
-    def of_rates(cls, wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_]) -> Skew:
+    def of_rates(
+        cls, wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_]
+    ) -> SkewCorrection:
         """Return that of the ratio of two error rates, the first of which is not 0."""
         rate = float(wrong_start.mean())
         ratio = float(wrong_end.mean()) / rate

@@ -93,7 +93,7 @@ class ClusteredRatio:
     size: float
 
     @classmethod
-    def of(cls, above: Floats, below: Floats) -> ClusteredRatio:
+    def from_sums(cls, above: Floats, below: Floats) -> ClusteredRatio:
         """Take the sums A and D of each cluster; those without any have no part."""
         counts = (above != 0) | (below != 0)
         above, below = above[counts], below[counts]

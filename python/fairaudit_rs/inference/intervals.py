@@ -27,13 +27,13 @@ class Bootstrap:
         return float(undefined.any(axis=1).mean()) if undefined.any() else 0.0
 
 
-def within(interval: Interval, bound: float) -> Interval:
+def clip_interval(interval: Interval, bound: float) -> Interval:
     """Return an interval of a difference that is nowhere larger than a bound."""
     low, high = interval
     return interval if math.isnan(low) else (max(low, -bound), min(high, bound))
 
 
-def tails(values: NDArray[np.float64], level: float) -> Interval:
+def tail_quantiles(values: NDArray[np.float64], level: float) -> Interval:
     """Return the quantiles that leave (1 - level)/2 in each tail.
 
     What is undefined lies beyond both: an interval can only become wider by it.
@@ -102,9 +102,9 @@ def bootstrap_interval(
     if method == "studentized":
         if not standard_error > 0:
             return NOTHING
-        low, high = tails(studentize(replicates, estimate, variances), level)
+        low, high = tail_quantiles(studentize(replicates, estimate, variances), level)
         return estimate - high * standard_error, estimate - low * standard_error
-    low, high = tails(replicates, level)
+    low, high = tail_quantiles(replicates, level)
     if method == "basic":
         return 2 * estimate - high, 2 * estimate - low
     return low, high

@@ -14,8 +14,8 @@ from functools import partial
 from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
-from .proportions import Share
-from .pvalues import clamped, normal_cdf, upper_tail
+from .proportions import SampleProportion
+from .pvalues import clamp_pvalue, normal_cdf, upper_tail
 
 #: Standard errors beyond which no limit is looked for.
 _FARTHEST = 40.0
@@ -24,7 +24,7 @@ _HALVINGS = 80
 
 
 @dataclass(frozen=True)
-class Limited:
+class ValueWithLimits:
     """A value and its limits, so many standard errors away; NaN where it has none."""
 
     value: float
@@ -35,24 +35,24 @@ class Limited:
         """Whether there are limits."""
         return not math.isnan(self.limits(1.0)[0])
 
-    def logarithm(self) -> Limited:
+    def logarithm(self) -> ValueWithLimits:
         """Return the logarithm of a value that is not below 0."""
 
         def limits(z: float) -> Interval:
             low, high = self.limits(z)
             return _log(low), _log(high)
 
-        return Limited(_log(self.value), limits)
+        return ValueWithLimits(_log(self.value), limits)
 
 
-class Part(NamedTuple):
+class WeightedProportion(NamedTuple):
     """A proportion in a sum, and what it is multiplied with."""
 
     factor: float
-    share: Share
+    share: SampleProportion
 
 
-def by_logit(value: float, error: float, range_: Interval) -> Limited:
+def by_logit(value: float, error: float, range_: Interval) -> ValueWithLimits:
     """Return a value in a finite range with the limits of its logit.
 
     They are expit(logit p -+ z se / (p (1 - p))) of p, the place in the range: none where the value
@@ -62,7 +62,7 @@ def by_logit(value: float, error: float, range_: Interval) -> Limited:
     width = high - low
     share = (value - low) / width
     if not (0 < share < 1 and error > 0):
-        return Limited(value, lambda z: NOTHING)
+        return ValueWithLimits(value, lambda z: NOTHING)
     middle = math.log(share / (1 - share))
     spread = error / width / (share * (1 - share))
 
@@ -71,10 +71,10 @@ def by_logit(value: float, error: float, range_: Interval) -> Limited:
         # The logit and back is not the value to the last bit.
         return min(below, value), max(above, value)
 
-    return Limited(value, limits)
+    return ValueWithLimits(value, limits)
 
 
-def by_smoothed(value: float, parts: Iterable[Part]) -> Limited:
+def by_smoothed(value: float, parts: Iterable[WeightedProportion]) -> ValueWithLimits:
     """Return a sum of proportions of different rows with limits that hold with few of them.
 
     The limits are those of the logit of its place between the ends of the sum, with the variance
@@ -87,7 +87,7 @@ def by_smoothed(value: float, parts: Iterable[Part]) -> Limited:
     up = sum(max(f, 0.0) - f * share.value for f, share in parts)
     for end, sign in ((1.0, -1.0), (0.0, 1.0)):
         if all(share.value == (end if f > 0 else 1 - end) for f, share in parts):
-            return Limited(value, partial(_at_end, value, parts, sign))
+            return ValueWithLimits(value, partial(_at_end, value, parts, sign))
     variance = 0.0
     for factor, (p, n) in parts:
         smoothed = (p * n + 1) / (n + 2)
@@ -95,17 +95,21 @@ def by_smoothed(value: float, parts: Iterable[Part]) -> Limited:
     return by_logit(value, math.sqrt(variance), (value - down, value + up))
 
 
-def _at_end(value: float, parts: tuple[Part, ...], sign: float, z: float) -> Interval:
+def _at_end(value: float, parts: tuple[WeightedProportion, ...], sign: float, z: float) -> Interval:
     """Return the limits of a sum whose proportions are all at their ends, so many errors away.
 
     The farthest sum has proportions p = c n / |f|, or 1 where that is more.
     """
-    free, log_level = list(parts), math.log(clamped(upper_tail(z)))
+    free, log_level = list(parts), math.log(clamp_pvalue(upper_tail(z)))
     while True:
         rows = sum(share.n_rows for _, share in free)
         logs = sum(share.n_rows * math.log(share.n_rows / abs(f)) for f, share in free)
         log_c = (log_level - logs) / rows
-        kept = [one for one in free if log_c + math.log(one.share.n_rows / abs(one.factor)) < 0]
+        kept = [
+            proportion
+            for proportion in free
+            if log_c + math.log(proportion.share.n_rows / abs(proportion.factor)) < 0
+        ]
         if len(kept) == len(free):
             break
         free = kept
@@ -113,7 +117,7 @@ def _at_end(value: float, parts: tuple[Part, ...], sign: float, z: float) -> Int
     return (value - room, value) if sign < 0 else (value, value + room)
 
 
-def difference(first: Limited, second: Limited, z: float) -> Interval:
+def difference_interval(first: ValueWithLimits, second: ValueWithLimits, z: float) -> Interval:
     """Return the interval of a difference; NaN where a value has no limits."""
     low_1, high_1 = first.limits(z)
     low_2, high_2 = second.limits(z)
@@ -124,7 +128,7 @@ def difference(first: Limited, second: Limited, z: float) -> Interval:
     )
 
 
-def statistic(first: Limited, second: Limited, margin: float) -> float:
+def margin_statistic(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
     """Return how many standard errors a difference lies above a margin.
 
     It is the z at which the margin is an end of the interval, so the p-value of "at most the
@@ -137,7 +141,7 @@ def statistic(first: Limited, second: Limited, margin: float) -> float:
     sign = 1.0 if margin <= gap else -1.0
 
     def reaches(z: float) -> bool:
-        low, high = difference(first, second, z)
+        low, high = difference_interval(first, second, z)
         return low <= margin if sign > 0 else high >= margin
 
     below, above = 0.0, _FARTHEST
@@ -149,16 +153,16 @@ def statistic(first: Limited, second: Limited, margin: float) -> float:
     return sign * above
 
 
-def at_most(first: Limited, second: Limited, margin: float) -> float:
+def at_most(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
     """Return the p-value P(m) of a difference of at most m; 1 where nothing is known."""
-    z = statistic(first, second, margin)
-    return 1.0 if math.isnan(z) else clamped(normal_cdf(-z))
+    z = margin_statistic(first, second, margin)
+    return 1.0 if math.isnan(z) else clamp_pvalue(normal_cdf(-z))
 
 
-def at_least(first: Limited, second: Limited, margin: float) -> float:
+def at_least(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
     """Return the p-value P'(m) of a difference of at least m; 1 where nothing is known."""
-    z = statistic(first, second, margin)
-    return 1.0 if math.isnan(z) else clamped(normal_cdf(z))
+    z = margin_statistic(first, second, margin)
+    return 1.0 if math.isnan(z) else clamp_pvalue(normal_cdf(z))
 
 
 def _expit(x: float) -> float:

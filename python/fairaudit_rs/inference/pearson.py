@@ -12,7 +12,7 @@ from .intervals import NOTHING, Interval, quantile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correlation:
+class CorrelationSums:
     """The sums that a correlation is tested at any value with.
 
     A row of the standardized columns has u = x y and w = (x^2 + y^2) / 2; u - rho w has the mean 0
@@ -30,9 +30,9 @@ class Correlation:
     weights: float
 
     @classmethod
-    def of(
+    def from_columns(
         cls, x: NDArray[np.float64], y: NDArray[np.float64], stratum: NDArray[np.uint32] | None
-    ) -> Correlation:
+    ) -> CorrelationSums:
         """Take both columns less their means, of their stratum if there are any."""
         # In one order, whatever that of the rows is: sums depend on it in the last bits.
         keys = (y, x) if stratum is None else (y, x, stratum)

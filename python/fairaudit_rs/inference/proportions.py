@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .intervals import NOTHING, Interval
 from .roots import narrowed
-from .score import NO_SCORE, Score, interval_of
+from .score import NO_SCORE, ScoreStatistic, interval_of
 
 #: Logarithms of ratios beyond which none is looked for: their squares are finite.
 _FARTHEST = 350.0
@@ -16,25 +16,25 @@ _FARTHEST = 350.0
 _FEWEST = 5
 
 
-class Share(NamedTuple):
+class SampleProportion(NamedTuple):
     """A proportion of so many rows."""
 
     value: float
     n_rows: float
 
 
-def newcombe(first: Share, second: Share, z: float) -> Interval:
+def newcombe_interval(first: SampleProportion, second: SampleProportion, z: float) -> Interval:
     """Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
     gap = first.value - second.value
-    low_1, high_1 = wilson(*first, z)
-    low_2, high_2 = wilson(*second, z)
+    low_1, high_1 = wilson_interval(*first, z)
+    low_2, high_2 = wilson_interval(*second, z)
     return (
         max(gap - math.hypot(first.value - low_1, high_2 - second.value), -1.0),
         min(gap + math.hypot(high_1 - first.value, second.value - low_2), 1.0),
     )
 
 
-def wilson(p: float, n: float, z: float) -> Interval:
+def wilson_interval(p: float, n: float, z: float) -> Interval:
     """Return the score interval of a proportion p of n rows."""
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -44,7 +44,7 @@ def wilson(p: float, n: float, z: float) -> Interval:
 
 def farrington_manning(
     x_first: float, n_first: float, x_second: float, n_second: float, margin: float
-) -> Score:
+) -> ScoreStatistic:
     """Return the score of p_first - p_second = margin, and its correction for skewness.
 
     The moments are those of the proportions which are most likely under the hypothesis: the
@@ -65,14 +65,14 @@ def farrington_manning(
     of_first, of_second = first * (1 - first) / n_first, second * (1 - second) / n_second
     # The third moment of a proportion is (1 - 2 p) / n times its variance.
     third = of_first * (1 - 2 * first) / n_first - of_second * (1 - 2 * second) / n_second
-    return Score.of(p - q - margin, of_first + of_second, third)
+    return ScoreStatistic.from_moments(p - q - margin, of_first + of_second, third)
 
 
-def difference_interval(first: Share, second: Share, z: float) -> Interval:
+def difference_interval(first: SampleProportion, second: SampleProportion, z: float) -> Interval:
     """Return the differences of two proportions that the score test does not reject."""
     x, y = first.value * first.n_rows, second.value * second.n_rows
 
-    def score(margin: float) -> Score:
+    def score(margin: float) -> ScoreStatistic:
         return farrington_manning(x, first.n_rows, y, second.n_rows, margin)
 
     return interval_of(score, first.value - second.value, (-1.0, 1.0), z)
@@ -80,7 +80,7 @@ def difference_interval(first: Share, second: Share, z: float) -> Interval:
 
 def ratio_score(
     x_first: float, n_first: float, x_second: float, n_second: float, ratio: float
-) -> Score:
+) -> ScoreStatistic:
     """Return the score of p_first / p_second = ratio; NaN where both proportions are 0.
 
     z = (p_1 - R p_2) / sqrt(q_1 (1 - q_1) / n_1 + R^2 q_2 (1 - q_2) / n_2), with the proportions
@@ -103,10 +103,10 @@ def ratio_score(
     of_second = ratio**2 * second * (1 - second) / n_second
     third = of_first * (1 - 2 * first) / n_first - of_second * (1 - 2 * second) / n_second * ratio
     distance = x_first / n_first - ratio * x_second / n_second
-    return Score.of(distance, of_first + of_second, third)
+    return ScoreStatistic.from_moments(distance, of_first + of_second, third)
 
 
-def ratio_interval(first: Share, second: Share, z: float) -> Interval:
+def ratio_interval(first: SampleProportion, second: SampleProportion, z: float) -> Interval:
     """Return the ratios of two proportions that the score test does not reject.
 
     From 0 where the first proportion is 0, without an end where the second one is; NaN where both
@@ -117,14 +117,18 @@ def ratio_interval(first: Share, second: Share, z: float) -> Interval:
     if x == 0 and y == 0:
         return NOTHING
 
-    def score(ratio: float) -> Score:
+    def score(ratio: float) -> ScoreStatistic:
         return ratio_score(x, n, y, m, ratio)
 
     return ratios_of(score, first.value, second.value, z, min(x, n - x, y, m - y) >= _FEWEST)
 
 
 def ratios_of(
-    score: Callable[[float], Score], above: float, below: float, z: float, is_smooth: bool = False
+    score: Callable[[float], ScoreStatistic],
+    above: float,
+    below: float,
+    z: float,
+    is_smooth: bool = False,
 ) -> Interval:
     """Return the ratios, around above / below, that neither side of a score test rejects.
 

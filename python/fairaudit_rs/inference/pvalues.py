@@ -40,7 +40,7 @@ def anytime_pvalue(extreme: int, n: int) -> float:
     return min(quantile / _MIXTURE_SHARE, 1.0)
 
 
-def standardized(gap: float, error: float) -> float:
+def standardize_gap(gap: float, error: float) -> float:
     """Return a gap in standard errors: infinite without an error, 0 without a gap."""
     if error > 0:
         return gap / error
@@ -57,7 +57,7 @@ def normal_cdf(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-def clamped(pvalue: float) -> float:
+def clamp_pvalue(pvalue: float) -> float:
     """Return a p-value of a formula that is not below what can be told from 0."""
     return max(pvalue, LEAST)
 

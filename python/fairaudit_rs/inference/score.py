@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .intervals import Interval
-from .pvalues import clamped, normal_cdf, standardized, upper_tail
+from .pvalues import clamp_pvalue, normal_cdf, standardize_gap, upper_tail
 
 #: Ends of intervals are found to within this, or where the statistic is.
 _NEAR = 1e-12
@@ -28,7 +28,7 @@ _STEPS = 224
 _MOST = 100.0
 
 
-class Score(NamedTuple):
+class ScoreStatistic(NamedTuple):
     """How many standard errors an estimate lies above a hypothesis, as it is and corrected.
 
     NaN where nothing is known, infinite where the hypothesis leaves no variance.
@@ -38,14 +38,14 @@ class Score(NamedTuple):
     corrected: float
 
     @classmethod
-    def of(cls, distance: float, variance: float, third_moment: float) -> Score:
+    def from_moments(cls, distance: float, variance: float, third_moment: float) -> ScoreStatistic:
         """Return both statistics of a distance with the moments of its law.
 
         u = (-1 + sqrt(1 + 4 g (g + z))) / (2 g), without a difference of near numbers; z itself
         where g is 0. Where the root is imaginary it is the turn of that curve, -1 / (2 g).
         """
         if not variance > 0:
-            plain = standardized(distance, 0.0)
+            plain = standardize_gap(distance, 0.0)
             return cls(plain, plain)
         error = math.sqrt(variance)
         plain, g = distance / error, third_moment / (6 * variance * error)
@@ -58,12 +58,12 @@ class Score(NamedTuple):
     @property
     def greater(self) -> float:
         """The p-value of "at most the hypothesis": the larger of the two upper tails."""
-        return clamped(upper_tail(min(self.plain, self.corrected)))
+        return clamp_pvalue(upper_tail(min(self.plain, self.corrected)))
 
     @property
     def less(self) -> float:
         """The p-value of "at least the hypothesis": the larger of the two lower tails."""
-        return clamped(normal_cdf(max(self.plain, self.corrected)))
+        return clamp_pvalue(normal_cdf(max(self.plain, self.corrected)))
 
     @property
     def nearer(self) -> float:
@@ -72,11 +72,11 @@ class Score(NamedTuple):
 
 
 #: Where nothing is known.
-NO_SCORE = Score(math.nan, math.nan)
+NO_SCORE = ScoreStatistic(math.nan, math.nan)
 
 
 def interval_of(
-    score: Callable[[float], Score], estimate: float, ends: Interval, z: float
+    score: Callable[[float], ScoreStatistic], estimate: float, ends: Interval, z: float
 ) -> Interval:
     """Return the hypotheses, around an estimate, that neither of the two sides rejects.
 

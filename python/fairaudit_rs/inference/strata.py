@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .intervals import NOTHING, Interval
 from .proportions import ratios_of
-from .score import NO_SCORE, Score, interval_of
+from .score import NO_SCORE, ScoreStatistic, interval_of
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class WithinStrata:
         # All strata without variation: rounding can be below 0.
         return math.sqrt(max(self.estimate * tilt + spread, 0.0)) / float(self._weights.sum())
 
-    def difference_score(self, margin: float) -> Score:
+    def difference_score(self, margin: float) -> ScoreStatistic:
         """Return the score of a difference of the margin; NaN where nothing varies.
 
         The rates of a stratum lie the margin apart around its pooled rate. Their variance can fall
@@ -85,7 +85,7 @@ class WithinStrata:
         variance = max(self._variance(p, q, 1.0, missing), self.error**2)
         p = np.minimum(np.maximum(pooled, max(0.0, margin)), min(1.0, 1.0 + margin))
         third = self._third_moment(p, p - margin, 1.0)
-        return Score.of(self.estimate - margin, variance, third)
+        return ScoreStatistic.from_moments(self.estimate - margin, variance, third)
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -122,7 +122,7 @@ class WithinStrata:
         spread = float((n * m * (x + y) / both**2 - x * y / both).sum())
         return math.sqrt(max(spread, 0.0) / (above * below)) / float(self._weights.sum())
 
-    def ratio_score(self, ratio: float) -> Score:
+    def ratio_score(self, ratio: float) -> ScoreStatistic:
         """Return the score of a ratio; NaN where no stratum has a hit.
 
         The rates of a stratum are R q and q, with q = (x_1 + x_2) / (R n_1 + n_2) or the most that
@@ -141,7 +141,9 @@ class WithinStrata:
         of_pooled = n * p * (1 - p) + m * q * (1 - q)
         missing = n * m / self._both * share**2 * of_pooled / left
         variance = self._variance(p, q, ratio, missing)
-        return Score.of(above - ratio * below, variance, self._third_moment(p, q, ratio))
+        return ScoreStatistic.from_moments(
+            above - ratio * below, variance, self._third_moment(p, q, ratio)
+        )
 
     def ratio_interval(self, z: float) -> Interval:
         """Return the ratios that the score test does not reject; NaN where no stratum has a hit."""

@@ -44,7 +44,7 @@ class Tolerance:
         return math.exp(-distance) if distance < FARTHEST_RATIO else 0.0
 
 
-class Tails(NamedTuple):
+class TolerancePValues(NamedTuple):
     """One-sided p-values of a gap at both ends of a tolerance, in both directions."""
 
     #: Of a gap of at most the lower end, P(-tol), and of at least it.
@@ -86,7 +86,7 @@ class Tails(NamedTuple):
 
 
 #: Where nothing is known of a gap.
-UNKNOWN = Tails(1.0, 1.0, 1.0, 1.0)
+UNKNOWN = TolerancePValues(1.0, 1.0, 1.0, 1.0)
 
 
 def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float) -> float:

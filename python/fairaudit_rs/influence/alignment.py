@@ -14,12 +14,12 @@ from ..errors import ArgumentError, NotMeasurableError
 from ..inference.pvalues import upper_tail
 from ..results.chart import Chart
 from ..results.words import number
-from .calibration import ENOUGH, Calibrated, calibration_of, two_sided
+from .calibration import ENOUGH, CalibrationDistance, calibration_of, two_sided
 from .divergence import InputDivergence, OutputDivergence, input_divergence, output_divergence
-from .given import Given
-from .marginal import ENOUGH_EVENTS
-from .problem import Audit, others_name
-from .question import Question
+from .known_probabilities import KnownProbabilities
+from .marginal_scores import ENOUGH_EVENTS
+from .problem import InfluenceProblem, others_name
+from .question import InfluenceQuestion
 from .result import InfluenceResult
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ def _sentence(part: AlignmentPart) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Found:
+class _AlignmentFinding:
     """What both kinds of audit have in common."""
 
     parts: tuple[AlignmentPart, ...]
@@ -123,8 +123,12 @@ class _Found:
     warnings: list[str]
 
 
-def aligned(
-    question: Question, audit: Audit, given: Given, level: float, seed: int
+def audit_alignment(
+    question: InfluenceQuestion,
+    audit: InfluenceProblem,
+    given: KnownProbabilities,
+    level: float,
+    seed: int,
 ) -> AlignmentResult:
     """Return the audit of calibration or divergence."""
     if question.measure.name == "calibration" and not question.of_scores:
@@ -173,10 +177,14 @@ def aligned(
     )
 
 
-def _calibration(question: Question, audit: Audit, given: Given, level: float) -> _Found:
+def _calibration(
+    question: InfluenceQuestion, audit: InfluenceProblem, given: KnownProbabilities, level: float
+) -> _AlignmentFinding:
     name = group_name(question.target_name, question.attribute)
 
-    def of(who: str, rows: Floats, features: Floats, probabilities: Floats | None) -> Calibrated:
+    def of(
+        who: str, rows: Floats, features: Floats, probabilities: Floats | None
+    ) -> CalibrationDistance:
         return calibration_of(
             who,
             rows,
@@ -192,7 +200,7 @@ def _calibration(question: Question, audit: Audit, given: Given, level: float) -
     rest = of("the others", audit.others, audit.other_matrix, given.other_outcome)
     gap = own.value - rest.value
     error = math.hypot(own.standard_error, rest.standard_error)
-    known = not any(math.isnan(one.interval[0]) for one in (own, rest))
+    known = not any(math.isnan(distance.interval[0]) for distance in (own, rest))
     low, high = two_sided(gap, error, level) if known else (math.nan, math.nan)
     note = f"no interval: one of both is below {ENOUGH:g} standard errors"
     difference = AlignmentPart(
@@ -210,7 +218,7 @@ def _calibration(question: Question, audit: Audit, given: Given, level: float) -
         "the calibration error is what the regression finds of it: a regression that misses some "
         "makes it smaller",
     ]
-    return _Found(
+    return _AlignmentFinding(
         parts=parts,
         main=2,
         statistic=gap / error if known else math.nan,
@@ -222,7 +230,7 @@ def _calibration(question: Question, audit: Audit, given: Given, level: float) -
     )
 
 
-def _calibrated(name: str, found: Calibrated) -> AlignmentPart:
+def _calibrated(name: str, found: CalibrationDistance) -> AlignmentPart:
     return AlignmentPart(
         of=f"calibration error of {name}",
         estimate=found.value,
@@ -235,7 +243,9 @@ def _calibrated(name: str, found: Calibrated) -> AlignmentPart:
     )
 
 
-def _divergence(question: Question, audit: Audit, given: Given, level: float) -> _Found:
+def _divergence(
+    question: InfluenceQuestion, audit: InfluenceProblem, given: KnownProbabilities, level: float
+) -> _AlignmentFinding:
     inside = input_divergence(
         audit.matrix,
         audit.other_matrix,
@@ -260,7 +270,7 @@ def _divergence(question: Question, audit: Audit, given: Given, level: float) ->
     else:
         warnings.append("divergence has no proxy scores: no interval of them is known to hold")
     with_order = np.sort(target)
-    return _Found(
+    return _AlignmentFinding(
         parts=(_input(inside), _output(outside)),
         main=1,
         statistic=outside.statistic,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import normal_of_tail
-from .nuisance import Regressors, dealt, fit
-from .quality import NuisanceFit, measured, quality
+from .nuisance import Regressors, deal_folds, fit_nuisance
+from .quality import NuisanceFit, describe_fit, measure_fit
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ MEASURED = "miscalibrated"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Calibrated:
+class CalibrationDistance:
     """CAL of a group, with what can be said of it."""
 
     value: float
@@ -61,21 +61,23 @@ def calibration_of(
     n_folds: int,
     estimator: Any,
     call: _native.Call,
-) -> Calibrated:
+) -> CalibrationDistance:
     """Return CAL of the rows (label, score) of a group; its P(y = 1 | X) is given or fitted."""
     of = f"P(y = 1 | X) in {name}"
     if given is None:
         parts = np.column_stack([features, rows])
         first, counts, place = _native.distinct_rows(parts, call)
-        kind, fold, count = dealt(counts.astype(np.int64), n_folds)
+        kind, fold, count = deal_folds(counts.astype(np.int64), n_folds)
         label, score = rows[first[kind]].T
-        fitted = fit(Regressors.of(features[first[kind]], count, fold, call), label, estimator)
-        h, how = fitted.found, quality(of, fitted)
+        fitted = fit_nuisance(
+            Regressors.from_features(features[first[kind]], count, fold, call), label, estimator
+        )
+        h, how = fitted.found, describe_fit(of, fitted)
     else:
         first, counts, place = _native.distinct_rows(np.column_stack([rows, given]), call)
         kind, count = np.arange(len(first)), counts.astype(np.float64)
         label, score = rows[first].T
-        h, how = given[first], measured(of, "given", given[first], label, count)
+        h, how = given[first], measure_fit(of, "given", given[first], label, count)
     terms = np.sign(h - score) * (label - score)
     value, error = _mean(terms, count)
     if len(rows) < FEWEST_ROWS:
@@ -83,7 +85,7 @@ def calibration_of(
     lower = value - normal_of_tail(1 - level) * error
     # A row of several folds has the mean of its terms.
     of_kind = np.bincount(kind, count * terms) / np.bincount(kind, count)
-    return Calibrated(
+    return CalibrationDistance(
         value=value,
         standard_error=error,
         interval=two_sided(value, error, level)

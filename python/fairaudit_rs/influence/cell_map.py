@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .cost import Cost
+from .cost import ChangeCost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cells:
+class FeatureCells:
     """Distinct rows of features of a group: how many rows each has, and its score."""
 
     features: Floats
@@ -39,15 +39,17 @@ class CellMap:
     cell that no move takes.
     """
 
-    cells: Cells
-    cost: Cost
+    cells: FeatureCells
+    cost: ChangeCost
     source: Ints
     to: Ints
     share: Floats
     price: Floats
 
     @classmethod
-    def of(cls, cells: Cells, cost: Cost, moves: tuple[Ints, Ints, Floats, Floats]) -> CellMap:
+    def from_moves(
+        cls, cells: FeatureCells, cost: ChangeCost, moves: tuple[Ints, Ints, Floats, Floats]
+    ) -> CellMap:
         """Return the map of moves in any order; a share that stays is no move."""
         source, to, share, price = moves
         kept = np.flatnonzero((share > 0) & (source != to))
@@ -66,7 +68,8 @@ class CellMap:
         if not isinstance(other, CellMap):
             return NotImplemented
         mine, its = (
-            (one.cells.features, one.source, one.to, one.share, one.price) for one in (self, other)
+            (cell_map.cells.features, cell_map.source, cell_map.to, cell_map.share, cell_map.price)
+            for cell_map in (self, other)
         )
         return all(map(np.array_equal, mine, its))
 

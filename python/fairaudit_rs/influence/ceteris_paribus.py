@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .nuisance import Fitted, Regressors, fit
+from .nuisance import CrossFit, Regressors, fit_nuisance
 from .rates import PARTS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ _FEWEST = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Folded:
+class RowsByFold:
     """Kinds of rows of the target group by fold, with how often each occurs."""
 
     features: Floats
@@ -50,7 +50,7 @@ class Folded:
     @cached_property
     def regressors(self) -> Regressors:
         """The rows by their features."""
-        return Regressors.of(self.features, self.count, self.folds, self.call)
+        return Regressors.from_features(self.features, self.count, self.folds, self.call)
 
     @property
     def n_rows(self) -> float:
@@ -65,7 +65,7 @@ class Folded:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Arm:
+class FeatureArm:
     """The rows with one value of a feature: who has it, and what it would be for the others."""
 
     inside: Floats
@@ -75,13 +75,13 @@ class Arm:
     label: Floats
     #: P(X_j = value | the other features), and the regression that it comes from.
     share: Floats
-    fitted: Fitted
+    fitted: CrossFit
     #: -1 where the regression is that of the other value.
     sign: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Flip:
+class HeldFixedEstimate:
     """A score with all else held fixed: from one value of a feature to another, or its slope."""
 
     estimate: float
@@ -99,35 +99,41 @@ class Flip:
 class Nuisances:
     """P(Y = 1 | X) of the target group, shared by all features; fitted when first asked for."""
 
-    rows: Folded
+    rows: RowsByFold
     #: Whether labels play a part.
     needed: bool = True
     #: What regressions are made with in the place of the default.
     estimator: Any = None
 
     @cached_property
-    def outcome(self) -> Fitted | None:
+    def outcome(self) -> CrossFit | None:
         """The regression; None where labels play no part."""
-        return fit(self.rows.regressors, self.rows.label, self.estimator) if self.needed else None
+        return (
+            fit_nuisance(self.rows.regressors, self.rows.label, self.estimator)
+            if self.needed
+            else None
+        )
 
     def label_at(self, moved: Floats) -> Floats:
         """Return P(Y = 1 | X) of all rows, were the features of their kinds these."""
         return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
 
 
-def flip(nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int) -> Flip:
+def flip_score(
+    nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int
+) -> HeldFixedEstimate:
     """Return the score of the binary feature in a column, 1 against 0."""
     low, high = arms_of(nuisances, predict, (column,))
-    return contrast(nuisances, value, low, high)
+    return contrast_score(nuisances, value, low, high)
 
 
-def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[Arm]:
+def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[FeatureArm]:
     """Return the rows by value of a feature: 0 and 1 of one column, or a value for each column."""
     rows = nuisances.rows
     regressors = rows.regressors.without(columns)
     arms = []
     for number, column in enumerate(columns):
-        fitted = fit(regressors, rows.features[:, column], nuisances.estimator)
+        fitted = fit_nuisance(regressors, rows.features[:, column], nuisances.estimator)
         alone = np.zeros(len(columns))
         if len(columns) == 1:
             arms.append(_arm(nuisances, predict, columns, alone, fitted, -1.0))
@@ -141,13 +147,13 @@ def _arm(
     predict: Predict,
     columns: tuple[int, ...],
     setting: Floats,
-    fitted: Fitted,
+    fitted: CrossFit,
     sign: float,
-) -> Arm:
+) -> FeatureArm:
     regressors = nuisances.rows.regressors
     moved = regressors.features.copy()
     moved[:, columns] = setting
-    return Arm(
+    return FeatureArm(
         inside=fitted.y if sign > 0 else 1 - fitted.y,
         moved=moved,
         score=predict(moved)[regressors.kind],
@@ -158,7 +164,9 @@ def _arm(
     )
 
 
-def contrast(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> Flip:
+def contrast_score(
+    nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
+) -> HeldFixedEstimate:
     """Return the score of one value of a feature against another."""
     rows, arms = nuisances.rows, [low, high]
     estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
@@ -170,7 +178,7 @@ def contrast(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> 
         errors[1] = math.sqrt(float(count @ stacked**2)) / n
         taken = plain if errors[0] >= errors[1] else stacked
     square, fourth = float(count @ taken**2), float(count @ taken**4)
-    return Flip(
+    return HeldFixedEstimate(
         estimate=estimate,
         standard_error=float(np.nanmax(errors)),
         df=square**2 / fourth if fourth > 0 else math.nan,
@@ -181,7 +189,9 @@ def contrast(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> 
     )
 
 
-def plug_in(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> Flip:
+def plug_in(
+    nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
+) -> HeldFixedEstimate:
     """Return the score as the paper has it: the mean change of psi, as if P(Y = 1 | X) were known.
 
     Its error is that of a plain mean, which is too small by far: for comparison only.
@@ -195,7 +205,7 @@ def plug_in(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> F
     estimate = float(rows.count @ difference) / n
     influence = difference - estimate
     error = math.sqrt(float(rows.count @ influence**2) / max(n - 1, 1) / n)
-    return Flip(
+    return HeldFixedEstimate(
         estimate=estimate,
         standard_error=error,
         df=math.inf,
@@ -207,9 +217,9 @@ def plug_in(nuisances: Nuisances, value: MeasureValue, low: Arm, high: Arm) -> F
 
 
 def _added(
-    rows: Folded,
-    outcome: Fitted | None,
-    arms: list[Arm],
+    rows: RowsByFold,
+    outcome: CrossFit | None,
+    arms: list[FeatureArm],
     by_label: list[Floats],
     by_share: list[Floats],
 ) -> Floats | None:
@@ -247,7 +257,7 @@ def _added(
 
 
 def _doubly_robust(
-    rows: Folded, value: MeasureValue, arms: list[Arm]
+    rows: RowsByFold, value: MeasureValue, arms: list[FeatureArm]
 ) -> tuple[float, Floats, list[Floats], list[Floats]]:
     """Return the score, its influence values, and by row its derivatives by the linear predictors.
 
@@ -277,20 +287,20 @@ def _doubly_robust(
     return estimate, influence, by_label, by_share
 
 
-def _level_and_slope(arm: Arm, parts: Floats) -> tuple[Floats, Floats]:
+def _level_and_slope(arm: FeatureArm, parts: Floats) -> tuple[Floats, Floats]:
     """Return c0 and c1: with f as in the arm, the mean of a sum of parts given x is c0 + c1 h."""
     assert len(parts) == PARTS
     one, label, score, both = parts
     return one + score * arm.score, label + both * arm.score
 
 
-def _augmented(rows: Folded, arm: Arm, parts: Floats) -> Floats:
+def _augmented(rows: RowsByFold, arm: FeatureArm, parts: Floats) -> Floats:
     level, slope = _level_and_slope(arm, parts)
     residual = arm.inside / arm.share * (rows.label - arm.label)
     return np.asarray(level + slope * (arm.label + residual))
 
 
-def _derivatives(rows: Folded, arm: Arm, rate: RateValue) -> tuple[Floats, Floats]:
+def _derivatives(rows: RowsByFold, arm: FeatureArm, rate: RateValue) -> tuple[Floats, Floats]:
     """Return the derivatives of s_v by the linear predictors of h and of e_v, by row."""
     _, slope = _level_and_slope(arm, rate.excess)
     by_label = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
@@ -298,7 +308,7 @@ def _derivatives(rows: Folded, arm: Arm, rate: RateValue) -> tuple[Floats, Float
     return by_label, by_share
 
 
-def _refusal(rows: Folded, arms: list[Arm], labels: bool) -> str:
+def _refusal(rows: RowsByFold, arms: list[FeatureArm], labels: bool) -> str:
     """Say why there is no overlap, or too few rows of a label; "" where there is enough."""
     for arm in arms:
         inside = arm.inside > 0
@@ -320,12 +330,12 @@ def _refusal(rows: Folded, arms: list[Arm], labels: bool) -> str:
 
 
 def partialled_out(
-    rows: Folded,
+    rows: RowsByFold,
     value: MeasureValue,
     columns: tuple[int, ...],
     column: int,
-    share_of: Fitted | None,
-) -> Flip:
+    share_of: CrossFit | None,
+) -> HeldFixedEstimate:
     """Return the slope of psi by what the other features do not say of a column.
 
     E[(psi - l)(x - e)] / E[(x - e)^2], l = E[psi | X_-j] and e = E[x | X_-j] cross-fitted:
@@ -361,7 +371,7 @@ def partialled_out(
         theta *= scale
     second, fourth = float(rows.count @ influence**2), float(rows.count @ influence**4)
     error = math.sqrt(second) / n
-    return Flip(
+    return HeldFixedEstimate(
         estimate=theta,
         standard_error=error,
         df=second**2 / fourth if fourth > 0 else math.nan,
@@ -372,9 +382,9 @@ def partialled_out(
     )
 
 
-def _nothing(refusal: str) -> Flip:
+def _nothing(refusal: str) -> HeldFixedEstimate:
     nan = math.nan
-    return Flip(
+    return HeldFixedEstimate(
         estimate=nan,
         standard_error=nan,
         df=nan,

@@ -29,10 +29,10 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
         }
         for row in rows
     ]
-    found.sort(key=lambda one: -abs(one["score"]))
-    names = list(dict.fromkeys(one["feature"] for one in found))[:_MOST_ROWS]
-    found = [one for one in found if one["feature"] in names]
-    kinds = [kind for kind in _KINDS.values() if any(one["kind"] == kind for one in found)]
+    found.sort(key=lambda record: -abs(record["score"]))
+    names = list(dict.fromkeys(row["feature"] for row in found))[:_MOST_ROWS]
+    found = [row for row in found if row["feature"] in names]
+    kinds = [kind for kind in _KINDS.values() if any(row["kind"] == kind for row in found)]
     y = {"field": "feature", "type": "nominal", "sort": names, "title": None}
     color = {"field": "kind", "type": "nominal", "title": "score", "sort": kinds}
     offset = {"field": "kind", "type": "nominal", "sort": kinds}
@@ -209,8 +209,8 @@ def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
         for row in moves
     ]
     total: dict[str, float] = {}
-    for one in found:
-        total[one["feature"]] = total.get(one["feature"], 0.0) + one["share"]
+    for record in found:
+        total[record["feature"]] = total.get(record["feature"], 0.0) + record["share"]
     names = sorted(total, key=lambda name: -total[name])[:_MOST_ROWS]
     return Chart(
         {
@@ -218,7 +218,7 @@ def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
             "title": "what the repair changes",
             "width": 420,
             "height": {"step": _ROW},
-            "data": {"values": [one for one in found if one["feature"] in names]},
+            "data": {"values": [row for row in found if row["feature"] in names]},
             "mark": {"type": "bar"},
             "encoding": {
                 "y": {"field": "feature", "type": "nominal", "sort": names, "title": None},

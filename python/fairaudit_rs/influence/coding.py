@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments
-from ..data.columns import Coded, Column
+from ..data.columns import Column, EncodedColumn
 from ..data.equality import Value
 from ..errors import ArgumentTypeError, ColumnError, DataError
 from .features import Feature, Kind
@@ -78,7 +78,7 @@ class NumberCode:
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return its column, of some rows or all."""
-        found = numbers(self.name, data[self.name])
+        found = check_numbers(self.name, data[self.name])
         low, high = self.ends
         found = found if rows is None else found[rows]
         return [found if (low, high) == (0.0, 1.0) else (found - low) / (high - low)]
@@ -123,7 +123,7 @@ class TextCode:
     def given(self, data: Mapping[str, Column]) -> list[Given]:
         """Return the codes with a table for each level, or truth as it is."""
         column = data[self.name]
-        if not isinstance(column, Coded):
+        if not isinstance(column, EncodedColumn):
             return [column]
         places = [self._place(name) for name in (*map(str, column.labels), None)]
         n_shown = 1 if self.kind == "binary" else len(self.levels)
@@ -166,7 +166,7 @@ class SetCode:
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return the members, and what is in none of them where it is a level."""
-        found = [numbers(member, data[member]) for member in self.members]
+        found = [check_numbers(member, data[member]) for member in self.members]
         found = found if rows is None else [column[rows] for column in found]
         if len(self.levels) > len(self.members):
             found.append(1.0 - np.sum(found, axis=0))
@@ -201,7 +201,9 @@ class CombinedCode:
     combinations: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]) -> CombinedCode:
+    def from_members(
+        cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]
+    ) -> CombinedCode:
         """Find the combinations that occur."""
         places = np.column_stack([_places(member, data, None) for member in members])
         found = tuple(tuple(int(place) for place in row) for row in np.unique(places, axis=0))
@@ -264,7 +266,7 @@ class Coding(Value):
     codes: tuple[Code, ...]
 
     @classmethod
-    def of(
+    def from_columns(
         cls,
         data: Mapping[str, Column],
         sets: Mapping[str, Sequence[str]],
@@ -307,7 +309,7 @@ class Coding(Value):
     @property
     def ones(self) -> list[float]:
         """What counts as 1 in each column, where it has two values."""
-        return [one for code in self.codes for one in code.ones]
+        return [value for code in self.codes for value in code.ones]
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -374,14 +376,14 @@ def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Co
         if (marks <= 1).all():
             levels = members if (marks == 1).all() else (*members, f"none of {name}")
             return SetCode(name, "categorical", levels, members)
-    return CombinedCode.of(name, codes, data)
+    return CombinedCode.from_members(name, codes, data)
 
 
 def _marks(members: Sequence[str], data: Mapping[str, Column]) -> NDArray[np.unsignedinteger[Any]]:
     """Return how many columns of a set are 1 in each row."""
     marks = np.zeros(len(data[members[0]]), dtype=np.uint16)
     for member in members:
-        marks += numbers(member, data[member]) == 1
+        marks += check_numbers(member, data[member]) == 1
     return marks
 
 
@@ -392,22 +394,22 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
     """
     text = (
         bool(len(column.labels)) and isinstance(column.labels[0], str)
-        if isinstance(column, Coded)
+        if isinstance(column, EncodedColumn)
         else column.dtype.kind not in "iuf"
     )
     if not text:
         if not alone:
             return NumberCode(name, "continuous", ())
-        distinct = np.unique(numbers(name, column))
+        distinct = np.unique(check_numbers(name, column))
         few = len(distinct) <= 2
         return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
     present = present_levels(column)
     named, _ = ordered_levels(column)
     levels = [level or "" for level, here in zip(named, present, strict=True) if here]
     check_levels(name, len(levels))
-    truths = not isinstance(column, Coded)
+    truths = not isinstance(column, EncodedColumn)
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
-    if isinstance(column, Coded) and present[-1]:
+    if isinstance(column, EncodedColumn) and present[-1]:
         labels[-1] = None
         levels[-1] = name_of_missing(levels[:-1])
     if len(levels) <= 2:
@@ -426,7 +428,7 @@ def _number_code(name: str, low: float, high: float) -> NumberCode:
 
 def _given(name: str, column: Column) -> Given:
     """Return numbers for native code."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         return np.ascontiguousarray(column.codes), _table(name, column)
     if column.dtype.kind == "f" and column.dtype.itemsize not in (4, 8):
         return column.astype(np.float64)
@@ -453,7 +455,7 @@ def _of_matrix(column: NDArray[Any]) -> tuple[Floats, int] | None:
     return matrix, place
 
 
-def _table(name: str, column: Coded) -> list[float]:
+def _table(name: str, column: EncodedColumn) -> list[float]:
     """Return the number of each code, NaN of missing ones."""
     try:
         return [*(float(value) for value in column.labels), np.nan]
@@ -461,9 +463,9 @@ def _table(name: str, column: Coded) -> list[float]:
         raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
 
 
-def numbers(name: str, column: Column) -> Floats:
+def check_numbers(name: str, column: Column) -> Floats:
     """Return a column of numbers, none missing."""
-    if isinstance(column, Coded):
+    if isinstance(column, EncodedColumn):
         values = np.array(_table(name, column))[column.codes]
     elif column.dtype.kind not in "biuf":
         raise DataError(f"feature {name!r} holds text; accepted here: numbers")

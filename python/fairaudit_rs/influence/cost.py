@@ -26,7 +26,7 @@ _PAIRS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Cost:
+class ChangeCost:
     """The cost of a change: a weighted sum of absolute differences of columns, or a function."""
 
     coding: Coding
@@ -37,14 +37,14 @@ class Cost:
     function: CostFunction | None = None
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         cost: Mapping[str, float] | CostFunction | None,
         immovable: Iterable[str],
         coding: Coding,
         cells: Floats,
         count: Floats,
-    ) -> Cost:
+    ) -> ChangeCost:
         """Check the arguments; a continuous feature costs by its standard deviation in cells."""
         features = {feature.name: feature for feature in coding.features}
         if not arguments.is_listing(immovable):
@@ -69,9 +69,9 @@ class Cost:
 
     def strata(self, *rows: Floats) -> list[Codes]:
         """Return codes of what must not change, the same for all of several lists of rows."""
-        ends = np.cumsum([len(one) for one in rows])[:-1]
+        ends = np.cumsum([len(row) for row in rows])[:-1]
         if not self.fixed or not sum(map(len, rows)):
-            return [np.zeros(len(one), dtype=np.uint32) for one in rows]
+            return [np.zeros(len(row), dtype=np.uint32) for row in rows]
         stacked = np.ascontiguousarray(np.vstack(rows)[:, list(self.fixed)])
         _, _, place = _native.distinct_rows(stacked, _native.Call())
         return np.split(place, ends)
@@ -126,8 +126,8 @@ class Cost:
                 self.matrix(rows[start : start + step], known)
                 for start in range(0, len(rows), step)
             ]
-            place = np.concatenate([one.argmin(axis=1) for one in parts]).astype(np.uint32)
-            distance = np.concatenate([one.min(axis=1) for one in parts])
+            place = np.concatenate([part.argmin(axis=1) for part in parts]).astype(np.uint32)
+            distance = np.concatenate([part.min(axis=1) for part in parts])
         return np.where(np.isfinite(distance), place.astype(np.int64), -1), distance
 
 

@@ -22,15 +22,15 @@ from .descent import (
     PARTS,
     REPORT,
     Descent,
+    DescentPath,
     DescentStep,
     FeatureMean,
     GapEstimate,
-    Path,
-    Rule,
+    StoppingRule,
     descent_of,
 )
 from .nuisance import check_estimator
-from .problem import Audit, Parts, others_name
+from .problem import InfluenceProblem, RowParts, others_name
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class Counterfactual(Finding):
     attribute: str
     row: NDArray[np.int64]
     weights: Floats
-    parts: Parts
+    parts: RowParts
     factors: Floats
     label_rate: Floats
 
@@ -172,22 +172,27 @@ class Counterfactual(Finding):
         what = arguments.choice("what", what, get_args(DescentPicture))
         if what == "path":
             steps = [
-                {"step": one.step, "gap": one.gap, "bound": one.bound, "share": one.effective_share}
-                for one in self.path
+                {
+                    "step": step.step,
+                    "gap": step.gap,
+                    "bound": step.bound,
+                    "share": step.effective_share,
+                }
+                for step in self.path
             ]
             return descent_chart(steps, self.tolerance, self.metric)
         rows = [
             {
-                "feature": f"{one.feature}: {one.level}"
-                if one.level not in ("", "1", "True")
-                else one.feature,
-                "before": one.before,
-                "after": one.after,
-                "low": one.low,
-                "high": one.high,
-                "others": one.others,
+                "feature": f"{marginal.feature}: {marginal.level}"
+                if marginal.level not in ("", "1", "True")
+                else marginal.feature,
+                "before": marginal.before,
+                "after": marginal.after,
+                "low": marginal.low,
+                "high": marginal.high,
+                "others": marginal.others,
             }
-            for one in self.marginals
+            for marginal in self.marginals
         ]
         return marginals_chart(rows, self.name_of(self.target), others_name(self.target))
 
@@ -213,7 +218,7 @@ class Counterfactual(Finding):
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
         if table == "path":
             names = ("step", "fit_gap", "gap", "standard_error", "bound", "effective_share")
-            return [{name: getattr(one, name) for name in names} for one in self.path]
+            return [{name: getattr(step, name) for name in names} for step in self.path]
         return super()._rows_of(table)
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -238,20 +243,20 @@ class Counterfactual(Finding):
         """Return one row per feature, or level of one, before and after."""
         return [
             {
-                "feature": one.feature,
-                "level": one.level,
-                "before": one.before,
-                "after": one.after,
-                "low": one.low,
-                "high": one.high,
-                "others": one.others,
+                "feature": marginal.feature,
+                "level": marginal.level,
+                "before": marginal.before,
+                "after": marginal.after,
+                "low": marginal.low,
+                "high": marginal.high,
+                "others": marginal.others,
             }
-            for one in self.marginals
+            for marginal in self.marginals
         ]
 
 
 def counterfactual_of(
-    audit: Audit,
+    audit: InfluenceProblem,
     *,
     row: NDArray[np.int64],
     attribute: str,
@@ -277,7 +282,7 @@ def counterfactual_of(
         rng=rng,
         random_state=random_state,
     )
-    rule = Rule(
+    rule = StoppingRule(
         tolerance=checked.tolerance,
         step=checked.step,
         max_steps=checked.max_steps,
@@ -285,7 +290,9 @@ def counterfactual_of(
     )
     seed = checked.seed
     descent, notes = descent_of(audit, rule, shares, seed, nuisance)
-    follow: Callable[[], Path] = descent.resampled if method == "resample" else descent.reweighted
+    follow: Callable[[], DescentPath] = (
+        descent.resampled if method == "resample" else descent.reweighted
+    )
     path = follow()
     before = descent.gap(descent.unweighted(REPORT), REPORT)
     after = descent.gap(path.report, REPORT)
@@ -332,7 +339,7 @@ def counterfactual_of(
     )
 
 
-def _warnings(descent: Descent, path: Path) -> list[str]:
+def _warnings(descent: Descent, path: DescentPath) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings, rule, audit = [], descent.rule, descent.audit
     smallest = descent.smallest_tolerance

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import NotMeasurableError
 from .label_rate import label_rate
-from .problem import Audit, Parts
-from .rates import Measure, MeasureValue, Rate, parts_of
+from .problem import InfluenceProblem, RowParts
+from .rates import Measure, MeasureValue, RateFormula, parts_of
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _RESAMPLING = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class StoppingRule:
     """When the descent goes on and when it ends, fixed before it."""
 
     tolerance: float
@@ -77,7 +77,7 @@ class DescentStep:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class WeightedRows:
     """Weighted rows by kind: the sums of their weights and of the squares of these."""
 
     once: Floats
@@ -86,7 +86,7 @@ class Weighted:
     n: float
 
     @classmethod
-    def of(cls, count: NDArray[np.int64], weight: Floats) -> Weighted:
+    def from_counts(cls, count: NDArray[np.int64], weight: Floats) -> WeightedRows:
         """Return rows of kinds by the weight of one row."""
         once = count * weight
         return cls(once, once * weight, float(count[weight > 0].sum()))
@@ -97,7 +97,7 @@ class Weighted:
         square = float(self.twice.sum())
         return float(self.once.sum()) ** 2 / square if square > 0 else 0.0
 
-    def events(self, rate: Rate, label: Floats, score: Floats) -> float:
+    def events(self, rate: RateFormula, label: Floats, score: Floats) -> float:
         """Return the effective rows in the denominator of a rate."""
         one, of_label, of_score, of_both = rate.denominator
         below = one + of_label * label + of_score * score + of_both * label * score
@@ -112,21 +112,21 @@ class Weighted:
         square = (twice * (values - mean) ** 2).sum(axis=0) / total**2
         return mean, np.sqrt(square * (self.n / (self.n - 1) if self.n > 1 else math.nan))
 
-    def group(self, measure: Measure, label: Floats, score: Floats, name: str) -> GroupValue:
+    def group(self, measure: Measure, label: Floats, score: Floats, name: str) -> WeightedMeasure:
         """Return a measure of the rows."""
         once, both = self.once, label * score
         columns = (once, once * label, once * score, once * both)
         totals = np.array([float(column.sum()) for column in columns])
-        value = MeasureValue.of(measure, totals, name)
+        value = MeasureValue.from_totals(measure, totals, name)
         one, of_label, of_score, of_both = value.parts
         psi = one + of_label * label + of_score * score + of_both * both
         square = float((self.twice * psi**2).sum()) / totals[0] ** 2
         correction = self.n / (self.n - 1) if self.n > 1 else math.nan
-        return GroupValue(value, square * correction)
+        return WeightedMeasure(value, square * correction)
 
 
 @dataclass(frozen=True, eq=False)
-class GroupValue:
+class WeightedMeasure:
     """A measure of weighted rows and its variance."""
 
     measured: MeasureValue
@@ -150,7 +150,9 @@ class GapEstimate:
     others: float
 
     @classmethod
-    def of(cls, target: GroupValue, others: GroupValue, level: float) -> GapEstimate:
+    def from_values(
+        cls, target: WeightedMeasure, others: WeightedMeasure, level: float
+    ) -> GapEstimate:
         """Return the gap of two groups."""
         error = math.sqrt(target.variance + others.variance)
         half = _native.normal_quantile(0.5 + level / 2) * error
@@ -192,7 +194,7 @@ class FeatureMean:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Path:
+class DescentPath:
     """Where a descent led, and what weights it left."""
 
     steps: tuple[DescentStep, ...]
@@ -201,18 +203,18 @@ class Path:
     directions: Floats
     #: The weight of a row by kind, and the rows of the report part with theirs.
     factors: Floats
-    report: Weighted
+    report: WeightedRows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Descent:
     """A target group and the others in three parts, and the chance of a label by kind."""
 
-    audit: Audit
-    parts: Parts
+    audit: InfluenceProblem
+    parts: RowParts
     #: P(Y = 1 | X) in the target group; 0 where labels play no part.
     label_rate: Floats
-    rule: Rule
+    rule: StoppingRule
     seed: int
 
     @property
@@ -225,38 +227,38 @@ class Descent:
         """Of the kinds of the target group."""
         return np.ascontiguousarray(self.parts.kinds.parts[:, 1])
 
-    def target(self, weighted: Weighted) -> GroupValue:
+    def target(self, weighted: WeightedRows) -> WeightedMeasure:
         """Return the measure of weighted rows of the target group."""
         name = self.audit.shown_name
         return weighted.group(self.audit.measure, self.label, self.score, name)
 
-    def others(self, part: int) -> GroupValue:
+    def others(self, part: int) -> WeightedMeasure:
         """Return the measure of the others in a part."""
         count = self.parts.other_count[:, part]
-        weighted = Weighted.of(count, np.ones(len(count)))
+        weighted = WeightedRows.from_counts(count, np.ones(len(count)))
         label, score = self.parts.others[:, 1], self.parts.others[:, 2]
         return weighted.group(self.audit.measure, label, score, "others")
 
-    def unweighted(self, part: int) -> Weighted:
+    def unweighted(self, part: int) -> WeightedRows:
         """Return the rows of a part as they are."""
         count = self.parts.count[:, part]
-        return Weighted.of(count, np.ones(len(count)))
+        return WeightedRows.from_counts(count, np.ones(len(count)))
 
-    def gap(self, weighted: Weighted, part: int) -> GapEstimate:
+    def gap(self, weighted: WeightedRows, part: int) -> GapEstimate:
         """Return the gap of weighted rows of a part."""
-        return GapEstimate.of(self.target(weighted), self.others(part), self.rule.level)
+        return GapEstimate.from_values(self.target(weighted), self.others(part), self.rule.level)
 
     @property
     def smallest_tolerance(self) -> float:
         """The bound that the stop part would have without weights at a gap of 0."""
         return self.rule.quantile * self.gap(self.unweighted(STOP), STOP).standard_error
 
-    def fewest_events(self, weighted: Weighted) -> float:
+    def fewest_events(self, weighted: WeightedRows) -> float:
         """Return the effective rows in the denominator that has the fewest."""
         rates = self.audit.measure.rates
         return min(weighted.events(rate, self.label, self.score) for rate in rates)
 
-    def reweighted(self) -> Path:
+    def reweighted(self) -> DescentPath:
         """Follow the descent by weights."""
         parts, call, rule = self.parts, self.audit.call, self.rule
         label, score = self.label, self.score
@@ -270,25 +272,25 @@ class Descent:
             call,
         )
         factors = _native.descent_factors(self.label_rate, score, steps, call)
-        return Path(
+        return DescentPath(
             steps=tuple(_step(number, *row) for number, row in enumerate(numbers.tolist())),
             status=status,
             directions=steps,
             factors=factors,
-            report=Weighted.of(parts.count[:, REPORT], factors),
+            report=WeightedRows.from_counts(parts.count[:, REPORT], factors),
         )
 
-    def resampled(self) -> Path:
+    def resampled(self) -> DescentPath:
         """Follow the descent by drawing rows anew in every step, as the paper prints it."""
         measure, rule = self.audit.measure, self.rule
-        draws = [Draws(self.parts.count[:, part], self.seed, part) for part in range(3)]
+        draws = [WeightedDraws(self.parts.count[:, part], self.seed, part) for part in range(3)]
         goals = [self.others(FIT), self.others(STOP)]
         path: list[DescentStep] = []
         directions: list[Floats] = []
         while True:
             fit = draws[FIT].weighted.group(measure, self.label_rate, self.score, "the fit part")
             stop = draws[STOP].weighted
-            gap = GapEstimate.of(self.target(stop), goals[STOP], rule.level)
+            gap = GapEstimate.from_values(self.target(stop), goals[STOP], rule.level)
             bound = abs(gap.value) + rule.quantile * gap.standard_error
             share = stop.n_effective / float(self.parts.count[:, STOP].sum())
             fit_gap = fit.value - goals[FIT].value
@@ -307,7 +309,7 @@ class Descent:
                 directions.append(direction)
                 continue
             total = np.asarray(sum(part.weighted.once for part in draws))
-            return Path(
+            return DescentPath(
                 steps=tuple(path),
                 status=status,
                 directions=np.array(directions).reshape(-1, 4),
@@ -327,7 +329,7 @@ class Descent:
         slope = of_score + of_both * self.label_rate
         return np.asarray(one + of_label * self.label_rate + slope * self.score)
 
-    def marginals(self, report: Weighted) -> tuple[FeatureMean, ...]:
+    def marginals(self, report: WeightedRows) -> tuple[FeatureMean, ...]:
         """Return the means of all columns of features, before and after."""
         features = self.parts.kinds.features
         before, _ = self.unweighted(REPORT).mean(features)
@@ -351,7 +353,7 @@ class Descent:
         )
 
 
-class Draws:
+class WeightedDraws:
     """The rows of a part, drawn anew in proportion to weights."""
 
     def __init__(self, count: NDArray[np.int64], seed: int, part: int) -> None:
@@ -370,13 +372,13 @@ class Draws:
         self.times = np.bincount(at, minlength=len(ends)).astype(np.float64)
 
     @property
-    def weighted(self) -> Weighted:
+    def weighted(self) -> WeightedRows:
         """The rows, each with the number of times that it was drawn."""
         once, twice = (
             np.asarray(np.bincount(self.kind, times, self.n_kinds), dtype=np.float64)
             for times in (self.times, self.times**2)
         )
-        return Weighted(once, twice, float((self.times > 0).sum()))
+        return WeightedRows(once, twice, float((self.times > 0).sum()))
 
 
 def _step(
@@ -398,7 +400,7 @@ def rates_of(measure: Measure) -> Floats:
     return np.array([[weight, *rate.numerator, *rate.denominator] for weight, rate in pairs])
 
 
-def check_events(audit: Audit, parts: Parts) -> list[str]:
+def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     """Refuse parts with too few rows in a denominator; say where numerators have few."""
     sides = [
         (audit.shown_name, parts.kinds.parts[:, :2], parts.count),
@@ -428,7 +430,7 @@ def check_events(audit: Audit, parts: Parts) -> list[str]:
 
 
 def descent_of(
-    audit: Audit, rule: Rule, shares: Sequence[float], seed: int, nuisance: Any
+    audit: InfluenceProblem, rule: StoppingRule, shares: Sequence[float], seed: int, nuisance: Any
 ) -> tuple[Descent, list[str]]:
     """Deal the rows into parts, look at their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import normal_of_tail
-from .marginal import ENOUGH_EVENTS
-from .nuisance import Regressors, dealt, fit
-from .quality import NuisanceFit, measured, quality
+from .marginal_scores import ENOUGH_EVENTS
+from .nuisance import Regressors, deal_folds, fit_nuisance
+from .quality import NuisanceFit, describe_fit, measure_fit
 
 Floats = NDArray[np.float64]
 
@@ -65,14 +65,14 @@ def input_divergence(
     values = np.vstack([target, others]) if given is None else np.concatenate(given)[:, None]
     first, counts, _ = _native.distinct_rows(np.column_stack([values, other]), call)
     if given is None:
-        kind, fold, count = dealt(counts.astype(np.int64), n_folds)
+        kind, fold, count = deal_folds(counts.astype(np.int64), n_folds)
         other = other[first[kind]]
-        regressors = Regressors.of(values[first[kind]], count, fold, call)
-        fitted = fit(regressors, other, estimator)
-        share, how = fitted.found, quality(of, fitted)
+        regressors = Regressors.from_features(values[first[kind]], count, fold, call)
+        fitted = fit_nuisance(regressors, other, estimator)
+        share, how = fitted.found, describe_fit(of, fitted)
     else:
         count, other, share = counts.astype(np.float64), other[first], values[first, 0]
-        how = measured(of, "given", share, other, count)
+        how = measure_fit(of, "given", share, other, count)
     whole = float(count @ other / count.sum())
     log_ratio = math.log(whole / (1 - whole)) - np.log(share) + np.log1p(-share)
     return _bound(log_ratio, other > 0, count, level, how)
@@ -132,7 +132,9 @@ def output_divergence(target: Floats, others: Floats, level: float) -> OutputDiv
     The interval is that of the signed root r = sgn(p - q) sqrt(2 KL), which is close to normal also
     where the means p and q are equal and the divergence itself is not.
     """
-    (p, of_p), (q, of_q) = (_moments(one, np.ones(len(one))) for one in _sorted(target, others))
+    (p, of_p), (q, of_q) = (
+        _moments(sample, np.ones(len(sample))) for sample in _sorted(target, others)
+    )
     value = _bernoulli(p, q)
     events = [side for n, mean in ((len(target), p), (len(others), q)) for side in _sides(n, mean)]
     if min(events) < ENOUGH_EVENTS:
@@ -166,7 +168,7 @@ def _sides(n: int, mean: float) -> tuple[float, float]:
 
 def _sorted(*groups: Floats) -> list[Floats]:
     """Return numbers in an order of their own: sums do not depend on how rows came."""
-    return [np.sort(one) for one in groups]
+    return [np.sort(label) for label in groups]
 
 
 def _bernoulli(p: float, q: float) -> float:

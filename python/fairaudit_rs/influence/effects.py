@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import NotMeasurableError
-from .problem import Group
-from .rates import RATES, Measure, Rate, parts_of
+from .problem import GroupMeasure
+from .rates import RATES, Measure, RateFormula, parts_of
 
 Floats = NDArray[np.float64]
 
-ACCURACY = Rate("accuracy", (1, -1, -1, 2), (1, 0, 0, 0))
+ACCURACY = RateFormula("accuracy", (1, -1, -1, 2), (1, 0, 0, 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class RepairEffect:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Report:
+class ReportRows:
     """The rows of a part: of the target group before and after the repair, and of the others."""
 
     label: Floats
@@ -62,14 +62,14 @@ class Report:
     others: Floats
     other_count: Floats
 
-    def group(self, measure: Measure, after: bool) -> Group:
+    def group(self, measure: Measure, after: bool) -> GroupMeasure:
         """Return the target group's measure."""
         parts = parts_of(self.label, self.after if after else self.before)
-        return Group.of_parts(measure, parts, self.count, None, "the target group")
+        return GroupMeasure.of_parts(measure, parts, self.count, None, "the target group")
 
-    def other(self, measure: Measure) -> Group:
+    def other(self, measure: Measure) -> GroupMeasure:
         """Return the others' measure."""
-        return Group.of_parts(measure, self.others, self.other_count, None, "the others")
+        return GroupMeasure.of_parts(measure, self.others, self.other_count, None, "the others")
 
     def gap(self, measure: Measure, after: bool) -> tuple[float, float]:
         """Return the gap and its standard error."""
@@ -89,10 +89,10 @@ class Report:
     ) -> tuple[RepairEffect, ...]:
         """Return what happens to the measure, to accuracy and to every rate that there is."""
         single = [Measure(rate.name, (rate,), (1.0,)) for rate in (ACCURACY, *RATES.values())]
-        known = [one for one in single if with_labels or not one.needs_labels]
+        known = [rate for rate in single if with_labels or not rate.needs_labels]
         if measure.name not in RATES:
             known = [measure, *known]
-        return tuple(self._effect(one, level) for one in known)
+        return tuple(self._effect(rate, level) for rate in known)
 
     def _effect(self, measure: Measure, level: float) -> RepairEffect:
         sides = (
@@ -125,7 +125,7 @@ class Report:
         return gap, gap - half, gap + half
 
 
-def _value(group: Callable[[], Group]) -> float:
+def _value(group: Callable[[], GroupMeasure]) -> float:
     try:
         return group().value.value
     except NotMeasurableError:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .nuisance import label_chance
-from .problem import Audit, Parts
+from .problem import InfluenceProblem, RowParts
 
 Floats = NDArray[np.float64]
 
 
-def label_rate(audit: Audit, parts: Parts, part: int, nuisance: Any = None) -> Floats:
+def label_rate(audit: InfluenceProblem, parts: RowParts, part: int, nuisance: Any = None) -> Floats:
     """Return P(Y = 1 | X, target group) for every kind of row, fitted on the rows of one part.
 
     By default with the audit's own estimator, or a ridge logistic regression whose penalty has the

@@ -12,14 +12,14 @@ from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Compatibility, Missing
 from ..metrics.metric import AnyMetric
-from .alignment import aligned
-from .given import Given
-from .marginal import ENOUGH_EVENTS
+from .alignment import audit_alignment
+from .known_probabilities import KnownProbabilities
+from .marginal_scores import ENOUGH_EVENTS
 from .nuisance import check_estimator
-from .problem import Audit, Found, others_name
-from .question import Design, Question
+from .problem import InfluenceProblem, SimultaneousScore, others_name
+from .question import InfluenceArguments, InfluenceQuestion
 from .rates import ALIGNMENTS, measure_of
-from .result import InfluenceResult, ProxyScore, ranked
+from .result import InfluenceResult, ProxyScore, rank_scores
 
 
 def influence_audit(
@@ -178,7 +178,7 @@ def influence_audit(
     >>> result = fa.influence_audit(
     ...     y_true, y_pred, X=X, sensitive_features=np.where(woman, "woman", "man"), target="woman",
     ...     metric="selection_rate", rng=1)
-    >>> [one.feature for one in result.proxy_scores if one.adjusted_pvalue < 0.05]
+    >>> [score.feature for score in result.proxy_scores if score.adjusted_pvalue < 0.05]
     ['part_time']
     """
     for name, given in (("sample_weight", sample_weight), ("clusters", clusters)):
@@ -205,7 +205,7 @@ def influence_audit(
             f"sets is {sets!r}; accepted: a dict of names of columns by feature", argument="sets"
         )
     check_estimator(nuisance)
-    design = Design(
+    design = InfluenceArguments(
         measure=measure,
         y_true=y_true,
         y_pred=y_pred,
@@ -223,7 +223,7 @@ def influence_audit(
         takes_gaps=True,
     )
     question = design.pose()
-    audit = Audit.of(
+    audit = InfluenceProblem.from_question(
         question,
         n_folds=checked.n_folds,
         plug_in=checked.compat is not None,
@@ -240,9 +240,9 @@ def influence_audit(
                 argument=name,
                 mentions=("metric",),
             )
-    given = Given.of(question, p_group, p_outcome)
+    given = KnownProbabilities.from_arguments(question, p_group, p_outcome)
     if measure.name in ALIGNMENTS:
-        return aligned(question, audit, given, level, seed)
+        return audit_alignment(question, audit, given, level, seed)
     found, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
@@ -277,15 +277,15 @@ def influence_audit(
     )
 
 
-def _ordered(found: Sequence[Found], level: float) -> tuple[ProxyScore, ...]:
+def _ordered(found: Sequence[SimultaneousScore], level: float) -> tuple[ProxyScore, ...]:
     """Return the scores, the clearest first and those without one last."""
-    known = [one for one in found if not math.isnan(one.score.t)]
-    known.sort(key=lambda one: -one.z)
-    unknown = [one for one in found if math.isnan(one.score.t)]
-    return ranked([_proxy(one, level) for one in [*known, *unknown]])
+    known = [score for score in found if not math.isnan(score.score.t)]
+    known.sort(key=lambda score: -score.z)
+    unknown = [score for score in found if math.isnan(score.score.t)]
+    return rank_scores([_proxy(score, level) for score in [*known, *unknown]])
 
 
-def _proxy(found: Found, level: float) -> ProxyScore:
+def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
     score = found.score
     low, high = score.interval(level)
     return ProxyScore(
@@ -307,7 +307,11 @@ def _proxy(found: Found, level: float) -> ProxyScore:
 
 
 def _warnings(
-    question: Question, audit: Audit, found: Sequence[Found], gap: float, half: float
+    question: InfluenceQuestion,
+    audit: InfluenceProblem,
+    found: Sequence[SimultaneousScore],
+    gap: float,
+    half: float,
 ) -> list[str]:
     """Say what a reader must know besides the numbers."""
     warnings = []
@@ -336,7 +340,9 @@ def _warnings(
             "is not known"
         )
     # A feature has a score where one of its comparisons has one.
-    known = {one.score.what.feature for one in found if not one.score.note.startswith("refused")}
+    known = {
+        score.score.what.feature for score in found if not score.score.note.startswith("refused")
+    }
     names = [feature.name for feature in question.features if feature.name not in known]
     if names:
         warnings.append(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.columns import Coded, Column
+from ..data.columns import Column, EncodedColumn
 from ..errors import DataError
 
 #: Levels of a categorical feature: more are to be put into classes first.
@@ -17,16 +17,16 @@ _MISSING = "missing"
 
 def without_wide_text(column: Column) -> Column:
     """Return text of a fixed width as codes."""
-    if isinstance(column, Coded) or column.dtype.kind in "biuf":
+    if isinstance(column, EncodedColumn) or column.dtype.kind in "biuf":
         return column
     distinct, codes = np.unique(column, return_inverse=True)
     named = np.char.decode(distinct, "latin-1") if distinct.dtype.kind == "S" else distinct
-    return Coded(codes.ravel().astype(np.uint32), [str(value) for value in named])
+    return EncodedColumn(codes.ravel().astype(np.uint32), [str(value) for value in named])
 
 
 def present_levels(column: Column) -> list[bool]:
     """Return which levels occur, in their order."""
-    if not isinstance(column, Coded):
+    if not isinstance(column, EncodedColumn):
         return [not column.all(), bool(column.any())]
     _, place = ordered_levels(column)
     counts = np.bincount(column.codes, minlength=len(place))
@@ -37,7 +37,7 @@ def present_levels(column: Column) -> list[bool]:
 
 def ordered_levels(column: Column) -> tuple[list[str | None], NDArray[np.int64]]:
     """Return the levels in order, missing (None) last, and the place of every code among them."""
-    if not isinstance(column, Coded):
+    if not isinstance(column, EncodedColumn):
         return ["False", "True"], np.arange(2)
     named = [str(value) for value in column.labels]
     order = sorted(range(len(named)), key=named.__getitem__)
@@ -52,12 +52,12 @@ def levels_of(
 ) -> tuple[list[str | None], NDArray[np.int64]]:
     """Return the levels in order, missing last, and the code of every row."""
     column = without_wide_text(column)
-    if not isinstance(column, Coded) and len(column) and column.dtype.kind != "b":
+    if not isinstance(column, EncodedColumn) and len(column) and column.dtype.kind != "b":
         accepted = "truth, or 0 and 1" if is_truth else "text"
         if not (is_truth and np.isin(column, (0, 1)).all()):
             raise DataError(f"feature {name!r} holds numbers; accepted here: {accepted}")
     levels, place = ordered_levels(column)
-    codes = column.codes if isinstance(column, Coded) else column.astype(np.int64)
+    codes = column.codes if isinstance(column, EncodedColumn) else column.astype(np.int64)
     return levels, place[codes]
 
 

@@ -37,7 +37,7 @@ _LEAST = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class RegressionBasis:
     """An intercept, standardised features, and products of pairs of them."""
 
     center: Floats
@@ -45,7 +45,7 @@ class Basis:
     pairs: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, features: Floats, count: Floats) -> Basis:
+    def from_features(cls, features: Floats, count: Floats) -> RegressionBasis:
         """Return the basis of some rows: constant features stay 0."""
         total = count.sum()
         center = count @ features / total
@@ -77,7 +77,9 @@ class Regressors:
     call: _native.Call
 
     @classmethod
-    def of(cls, features: Floats, count: Floats, fold: Counts, call: _native.Call) -> Regressors:
+    def from_features(
+        cls, features: Floats, count: Floats, fold: Counts, call: _native.Call
+    ) -> Regressors:
         """Put rows with equal features together."""
         features = np.ascontiguousarray(features)
         if features.shape[1]:
@@ -89,7 +91,7 @@ class Regressors:
 
     def without(self, columns: tuple[int, ...]) -> Regressors:
         """Return the same rows by the other features."""
-        fewer = Regressors.of(
+        fewer = Regressors.from_features(
             np.delete(self.features, columns, axis=1),
             np.ones(len(self.features)),
             np.zeros(len(self.features), dtype=np.int64),
@@ -114,9 +116,9 @@ class Regressors:
         return float(self.count.sum())
 
     @cached_property
-    def basis(self) -> Basis:
+    def basis(self) -> RegressionBasis:
         """The basis of these rows."""
-        return Basis.of(self.features, self.by_kind(np.ones(len(self.kind))))
+        return RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
 
     @cached_property
     def columns(self) -> _native.InfluenceDesign:
@@ -145,11 +147,14 @@ class Regressors:
         products = own.sum(axis=0) - own
         found = []
         for fold in range(self.n_folds):
-            right = [one.sum(axis=0) - one[fold] for one in sums]
+            right = [total.sum(axis=0) - total[fold] for total in sums]
             found.append(_least_squares(products[fold], np.column_stack(right)))
         coef = np.array(found).transpose(2, 0, 1)
-        scores = [self.columns.scores(np.ascontiguousarray(one), self.call) for one in coef]
-        return [self.of_rows(one) for one in scores]
+        scores = [
+            self.columns.scores(np.ascontiguousarray(coefficients), self.call)
+            for coefficients in coef
+        ]
+        return [self.of_rows(score) for score in scores]
 
 
 def _least_squares(products: Floats, sums: Floats) -> Floats:
@@ -166,7 +171,7 @@ def _least_squares(products: Floats, sums: Floats) -> Floats:
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ sums)))
 
 
-class Fitted:
+class CrossFit:
     """Probabilities of a row to be positive, by the fit that has not seen its fold."""
 
     def __init__(self, regressors: Regressors, y: Floats) -> None:
@@ -185,7 +190,7 @@ class Fitted:
         """The probabilities of the rows as they are."""
         return self.at(self.regressors.features)
 
-    def influence(self, gradient: Callable[[Regressors, Basis], Floats]) -> Floats | None:
+    def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
         """Return what a row adds to a number by the fit; None where that is not known.
 
         The gradient is that of the number by the coefficients.
@@ -193,7 +198,7 @@ class Fitted:
         return None
 
 
-class RidgeLogistic(Fitted):
+class RidgeLogistic(CrossFit):
     """The default."""
 
     def __init__(self, regressors: Regressors, y: Floats) -> None:
@@ -215,7 +220,7 @@ class RidgeLogistic(Fitted):
         scores = columns.scores(np.ascontiguousarray(self.coef[None]), self.regressors.call)
         return np.ascontiguousarray(_expit(scores[0]))
 
-    def influence(self, gradient: Callable[[Regressors, Basis], Floats]) -> Floats | None:
+    def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
         """Return what a row adds to a number by the coefficients of all rows."""
         of = self.regressors
         shrink = self.penalty * self.coef
@@ -226,7 +231,7 @@ class RidgeLogistic(Fitted):
         return np.asarray(of.n_rows * rest * along[of.kind] - shrink @ turned)
 
 
-class Learned(Fitted):
+class EstimatorFit(CrossFit):
     """Fits of an estimator with `fit` and `predict_proba`."""
 
     def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
@@ -261,12 +266,12 @@ def _learn(
     estimator: Any, features: Floats, negative: Floats, positive: Floats
 ) -> Callable[[Floats], Floats]:
     """Fit a copy of an estimator to kinds of rows of both labels."""
-    both = [np.rint(one).astype(np.int64) for one in (negative, positive)]
-    totals = [int(one.sum()) for one in both]
+    both = [np.rint(counts).astype(np.int64) for counts in (negative, positive)]
+    totals = [int(counts.sum()) for counts in both]
     if not all(totals):
         share = totals[1] / max(sum(totals), 1)
         return lambda rows: np.full(len(rows), share)
-    rows = np.concatenate([np.repeat(features, one, axis=0) for one in both])
+    rows = np.concatenate([np.repeat(features, counts, axis=0) for counts in both])
     fit = _copy(estimator)
     fit.fit(rows, np.repeat([0, 1], totals))
     return lambda rows: _of_one(fit, rows)
@@ -302,11 +307,11 @@ def check_estimator(estimator: Any) -> None:
         )
 
 
-def fit(regressors: Regressors, y: Floats, estimator: Any = None) -> Fitted:
+def fit_nuisance(regressors: Regressors, y: Floats, estimator: Any = None) -> CrossFit:
     """Return the probability of y = 1 given the features, by an estimator or by the default."""
     if estimator is None:
         return RidgeLogistic(regressors, y)
-    return Learned(regressors, y, estimator)
+    return EstimatorFit(regressors, y, estimator)
 
 
 def label_chance(
@@ -327,12 +332,12 @@ def label_chance(
     first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
     known = np.ascontiguousarray(features[first])
     both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(known))
-    kind, fold, number = dealt(np.rint(both).astype(np.int64), n_folds)
+    kind, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
     y = (kind % 2).astype(np.float64)
     share = float(number @ y) / float(number.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.of(known[kind // 2], number, fold, call)
+    rows = Regressors.from_features(known[kind // 2], number, fold, call)
     if estimator is None:
         found = RidgeLogistic(rows, y).predict(known)
     else:
@@ -345,7 +350,7 @@ def _expit(score: Floats) -> Floats:
         return np.clip(1 / (1 + np.exp(-score)), _LEAST, 1 - _LEAST)
 
 
-def dealt(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
+def deal_folds(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
     """Deal the rows of kinds into folds in turn, in the order of the kinds.
 
     Returns the kind, the fold and the number of rows of every kind in every fold that has some.

@@ -15,15 +15,22 @@ from .. import _native
 from ..data.equality import Value
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
-from .alone import Alone
 from .coding import Coding
 from .features import Feature
-from .gaps import Gaps
-from .marginal import Cell, GroupRows, Kinds, Marginal, Score, refused
+from .held_fixed import HeldFixedScores
+from .marginal_scores import (
+    FeatureScore,
+    GroupRows,
+    KindSums,
+    MarginalScores,
+    RowKinds,
+    refused_score,
+)
+from .missing_numbers import MissingNumbers
 from .quality import NuisanceFit
-from .question import Question
+from .question import InfluenceQuestion
 from .rates import Measure, MeasureValue, parts_of
-from .simultaneous import on_normal_scale, simultaneous
+from .simultaneous import on_normal_scale, simultaneous_limits
 from .split import deal_at_random
 
 Floats = NDArray[np.float64]
@@ -37,32 +44,38 @@ _NO_SCORE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Group:
+class GroupMeasure:
     """The measure in rows of a group, and sums of their parts."""
 
     value: MeasureValue
     #: Sums of parts and of their products, with weights where rows have them.
-    cell: Cell
+    cell: KindSums
     n_rows: float
 
     @classmethod
-    def of(cls, measure: Measure, rows: GroupRows, name: str, call: _native.Call) -> Group:
+    def from_rows(
+        cls, measure: Measure, rows: GroupRows, name: str, call: _native.Call
+    ) -> GroupMeasure:
         """Add up the rows of a group."""
-        cell = Cell.of(rows, call)
-        return cls(value=MeasureValue.of(measure, cell.sums, name), cell=cell, n_rows=cell.n)
+        cell = KindSums.from_rows(rows, call)
+        return cls(
+            value=MeasureValue.from_totals(measure, cell.sums, name), cell=cell, n_rows=cell.n
+        )
 
     @classmethod
     def of_parts(
         cls, measure: Measure, parts: Floats, count: Floats, weight: Floats | None, name: str
-    ) -> Group:
+    ) -> GroupMeasure:
         """Add up kinds of rows: their parts, how often each occurs, the weight of one row."""
         once = count if weight is None else count * weight
         twice = once if weight is None else once * weight
-        cell = Cell(
+        cell = KindSums(
             (once[:, None] * parts).sum(axis=0), np.asarray((twice[:, None] * parts).T @ parts)
         )
         return cls(
-            value=MeasureValue.of(measure, cell.sums, name), cell=cell, n_rows=float(count.sum())
+            value=MeasureValue.from_totals(measure, cell.sums, name),
+            cell=cell,
+            n_rows=float(count.sum()),
         )
 
     @property
@@ -77,25 +90,25 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Parts:
+class RowParts:
     """The rows of both sides in disjoint parts: by kind of row, how many there are in each."""
 
-    kinds: Kinds
+    kinds: RowKinds
     count: Counts
     #: Parts (1, label, score, both) of kinds of other rows.
     others: Floats
     other_count: Counts
 
-    def target(self, measure: Measure, part: int, weight: Floats | None = None) -> Group:
+    def target(self, measure: Measure, part: int, weight: Floats | None = None) -> GroupMeasure:
         """Return the target group's measure in a part, with weights by kind or without."""
         parts = parts_of(*self.kinds.parts[:, :2].T)
         count = self.count[:, part].astype(np.float64)
-        return Group.of_parts(measure, parts, count, weight, "the target group")
+        return GroupMeasure.of_parts(measure, parts, count, weight, "the target group")
 
-    def other(self, measure: Measure, part: int) -> Group:
+    def other(self, measure: Measure, part: int) -> GroupMeasure:
         """Return the others' measure in a part."""
         count = self.other_count[:, part].astype(np.float64)
-        return Group.of_parts(measure, self.others, count, None, "the others")
+        return GroupMeasure.of_parts(measure, self.others, count, None, "the others")
 
 
 def others_name(target: Any) -> str:
@@ -104,10 +117,10 @@ def others_name(target: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SimultaneousScore:
     """A score, and what it is among all of them."""
 
-    score: Score
+    score: FeatureScore
     adjusted_pvalue: float
     interval: tuple[float, float]
 
@@ -118,7 +131,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Audit(Value):
+class InfluenceProblem(Value):
     """A target group with its features, and the others."""
 
     measure: Measure
@@ -143,7 +156,7 @@ class Audit(Value):
     #: The sensitive feature, for people.
     attribute: str = ""
     #: Of numbers in the features.
-    gaps: Gaps = field(default_factory=Gaps)
+    gaps: MissingNumbers = field(default_factory=MissingNumbers)
 
     @property
     def shown_name(self) -> str:
@@ -151,15 +164,15 @@ class Audit(Value):
         return group_name(self.target_name, self.attribute)
 
     @classmethod
-    def of(
+    def from_question(
         cls,
-        question: Question,
+        question: InfluenceQuestion,
         *,
         n_folds: int,
         plug_in: bool,
         n_threads: int | None,
         estimator: Any = None,
-    ) -> Audit:
+    ) -> InfluenceProblem:
         """Return the audit of a question."""
         return cls(
             measure=question.measure,
@@ -211,15 +224,15 @@ class Audit(Value):
         return self.positions, self.label, self.score
 
     @cached_property
-    def target_group(self) -> Group:
+    def target_group(self) -> GroupMeasure:
         """The target group."""
-        return Group.of(self.measure, self.group_rows, self.shown_name, self.call)
+        return GroupMeasure.from_rows(self.measure, self.group_rows, self.shown_name, self.call)
 
     @cached_property
-    def other_group(self) -> Group:
+    def other_group(self) -> GroupMeasure:
         """All others."""
         rows = (self.other_positions, self.label, self.score)
-        return Group.of(self.measure, rows, "the others", self.call)
+        return GroupMeasure.from_rows(self.measure, rows, "the others", self.call)
 
     @property
     def gap(self) -> float:
@@ -252,20 +265,20 @@ class Audit(Value):
         return _native.distinct_rows(both, self.call)
 
     @cached_property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> RowKinds:
         """The distinct rows of the target group."""
         first, counts, _ = self.distinct
         features = np.ascontiguousarray(self.matrix[first])
         label, score = self.rows[first].T
         parts = np.ascontiguousarray(np.column_stack([label, score, label * score]))
         count = counts.astype(np.float64)
-        return Kinds(features, parts, count)
+        return RowKinds(features, parts, count)
 
-    def parts(self, shares: Sequence[float], seed: int) -> Parts:
+    def parts(self, shares: Sequence[float], seed: int) -> RowParts:
         """Deal the rows of both sides into parts at random."""
         kinds = self.kinds
         first, counts, _ = _native.distinct_rows(np.ascontiguousarray(self.others), self.call)
-        return Parts(
+        return RowParts(
             kinds=kinds,
             count=deal_at_random(kinds.count.astype(np.int64), shares, seed, 0),
             others=parts_of(*self.others[first].T),
@@ -273,10 +286,10 @@ class Audit(Value):
         )
 
     @cached_property
-    def marginal(self) -> Marginal:
+    def marginal(self) -> MarginalScores:
         """The marginal scores of all features."""
         whole, value = self.target_group.cell, self.target_group.value
-        return Marginal(self.coding, self.group_rows, whole, value, self.features, self.call)
+        return MarginalScores(self.coding, self.group_rows, whole, value, self.features, self.call)
 
     def half_width(self, level: float) -> float:
         """Half of the interval of the gap."""
@@ -284,7 +297,7 @@ class Audit(Value):
 
     def scores(
         self, level: float, n_draws: int, seed: int, callback: Callable[[int, int], object] | None
-    ) -> tuple[list[Found], tuple[NuisanceFit, ...]]:
+    ) -> tuple[list[SimultaneousScore], tuple[NuisanceFit, ...]]:
         """Return all scores, those not refused with what holds for all of their kind, and fits."""
         tick = None if callback is None else lambda done: callback(done, n_draws)
         call = _native.Call(self.n_threads, tick)
@@ -294,7 +307,7 @@ class Audit(Value):
         found = _together(marginal.scores, marginal.correlation, level, draws, call, least)
         if self.predict is None:
             return self._settled(found), ()
-        alone = Alone(
+        alone = HeldFixedScores(
             kinds=self.kinds,
             value=self.target_group.value,
             features=self.features,
@@ -308,39 +321,45 @@ class Audit(Value):
         found += _together(alone.scores, alone.correlation, level, draws, call, least)
         return self._settled(found), alone.fits
 
-    def _settled(self, found: list[Found]) -> list[Found]:
+    def _settled(self, found: list[SimultaneousScore]) -> list[SimultaneousScore]:
         """Return scores, those that are rounding as 0."""
         least = _NO_SCORE * float(np.abs(self.influence).max())
         return [
-            replace(one, score=replace(one.score, estimate=0.0))
-            if abs(one.score.estimate) <= least
-            else one
-            for one in found
+            replace(score, score=replace(score.score, estimate=0.0))
+            if abs(score.score.estimate) <= least
+            else score
+            for score in found
         ]
 
 
 def _together(
-    scores: list[Score],
-    correlation: Callable[[list[Score]], Floats],
+    scores: list[FeatureScore],
+    correlation: Callable[[list[FeatureScore]], Floats],
     level: float,
     draws: _native.Draws,
     call: _native.Call,
     least: float,
-) -> list[Found]:
+) -> list[SimultaneousScore]:
     """Return scores with what holds for all of them that are not refused.
 
     Standard errors up to the least one are rounding.
     """
     nothing = (math.nan, math.nan)
     scores = [
-        refused(one.what, "the same in every row") if one.standard_error <= least else one
-        for one in scores
+        refused_score(feature_score.what, "the same in every row")
+        if feature_score.standard_error <= least
+        else feature_score
+        for feature_score in scores
     ]
     # With few events a score is too often far out: it would spoil what holds for all of them.
-    shown = [one for one in scores if one.standard_error > 0 and not one.has_few_events]
-    known: dict[int, Found] = {}
+    shown = [
+        feature_score
+        for feature_score in scores
+        if feature_score.standard_error > 0 and not feature_score.has_few_events
+    ]
+    known: dict[int, SimultaneousScore] = {}
     if shown:
-        pvalues, intervals = simultaneous(shown, correlation(shown), level, draws, call)
+        pvalues, intervals = simultaneous_limits(shown, correlation(shown), level, draws, call)
         for score, pvalue, interval in zip(shown, pvalues, intervals, strict=True):
-            known[id(score)] = Found(score, pvalue, interval)
-    return [known.get(id(score), Found(score, math.nan, nothing)) for score in scores]
+            known[id(score)] = SimultaneousScore(score, pvalue, interval)
+    return [known.get(id(score), SimultaneousScore(score, math.nan, nothing)) for score in scores]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .nuisance import Fitted, Learned, RidgeLogistic
+from .nuisance import CrossFit, EstimatorFit, RidgeLogistic
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class NuisanceFit:
     largest_share: float
 
 
-def quality(of: str, fitted: Fitted) -> NuisanceFit:
+def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
     """Say how good a cross-fitted regression is."""
     rows = fitted.regressors
     count, positive = rows.by_fold(np.ones(len(fitted.y))), rows.by_fold(fitted.y)
@@ -67,18 +67,18 @@ def quality(of: str, fitted: Fitted) -> NuisanceFit:
     some = count > 0
     penalty = fitted.penalty if isinstance(fitted, RidgeLogistic) else math.nan
     share = positive[some] / count[some]
-    return measured(of, learner_name(fitted), p[some], share, count[some], penalty)
+    return measure_fit(of, learner_name(fitted), p[some], share, count[some], penalty)
 
 
-def learner_name(fitted: Fitted) -> str:
+def learner_name(fitted: CrossFit) -> str:
     """Say what made a regression."""
-    if isinstance(fitted, Learned):
+    if isinstance(fitted, EstimatorFit):
         return fitted.name
     products = " and products" if fitted.regressors.basis.pairs else ""
     return f"ridge logistic, main effects{products}"
 
 
-def measured(
+def measure_fit(
     of: str, learner: str, p: Floats, y: Floats, count: Floats, penalty: float = math.nan
 ) -> NuisanceFit:
     """Say how good probabilities are for rows with counts and shares of positive ones."""

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from ..data.columns import Column
 from ..data.features import named_columns
-from ..data.groups import attribute_name, find_group, group_name, label
+from ..data.groups import attribute_name, find_group, group_label, group_name
 from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .coding import Coding
 from .features import Feature
-from .gaps import Gaps
-from .predict import OfCoded, Predictor
+from .missing_numbers import MissingNumbers
+from .predictor import EncodedPredictor, Predictor
 from .rates import Measure
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Question:
+class InfluenceQuestion:
     """Labels, scores and features of all rows, and which are the target group and the others."""
 
     measure: Measure
@@ -54,13 +54,13 @@ class Question:
     n_rows: int
     n_missing: int
     #: Of numbers in the features.
-    gaps: Gaps
+    gaps: MissingNumbers
     #: What a reader must know of how the rows were read.
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class InfluenceArguments:
     """The arguments of `influence_audit` that say what is looked at."""
 
     measure: Measure
@@ -80,7 +80,7 @@ class Design:
     #: Whether numbers may be missing.
     takes_gaps: bool = False
 
-    def pose(self) -> Question:
+    def pose(self) -> InfluenceQuestion:
         """Check the arguments and read the data."""
         names = self._names()
         table = AuditTable.make(
@@ -102,7 +102,7 @@ class Design:
         key = find_group("target", self.target, existing)
         if len(existing) < 2:
             raise DataError(
-                f"only one group: every row is {group_name(label(key))!r}; a gap needs others"
+                f"only one group: every row is {group_name(group_label(key))!r}; a gap needs others"
             )
         code = rows.cells.groups.index(key)
         known = np.array([None not in group for group in rows.cells.groups])
@@ -121,22 +121,22 @@ class Design:
         truth = rows.columns.get("y_true")
         predict = None
         if predictor is not None:
-            predict = OfCoded(predictor, coding, gaps)
+            predict = EncodedPredictor(predictor, coding, gaps)
             self._check_model(predict(coding.matrix(own)), score[own], what)
-        return Question(
+        return InfluenceQuestion(
             measure=self.measure,
             label=np.zeros(len(score), dtype=bool) if truth is None else truth,
             score=np.ascontiguousarray(score),
             rows=own,
             other_rows=others,
-            other_group=_places(rows.cells.groups, [one for one in existing if one != key])[
+            other_group=_places(rows.cells.groups, [name for name in existing if name != key])[
                 rows.group[others]
             ],
             coding=coding,
             features=self._asked(coding, gaps),
             predict=predict,
-            target_name=label(key),
-            other_names=tuple(label(other) for other in existing if other != key),
+            target_name=group_label(key),
+            other_names=tuple(group_label(other) for other in existing if other != key),
             attribute=attribute_name(rows.cells.sensitive_features),
             of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
@@ -145,18 +145,18 @@ class Design:
             notes=tuple(rows.cells.notes),
         )
 
-    def _coded(self, columns: Mapping[str, Column]) -> tuple[Coding, Gaps]:
+    def _coded(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
         """Return how the features are coded; gaps are looked for where coding finds one."""
         sets = self.sets or {}
         try:
-            return Coding.of(columns, sets, self.n_threads), Gaps()
+            return Coding.from_columns(columns, sets, self.n_threads), MissingNumbers()
         except DataError:
             if not self.takes_gaps:
                 raise
-            gaps, filled = Gaps.of(columns)
+            gaps, filled = MissingNumbers.from_columns(columns)
             if not gaps.indicator:
                 raise
-            return Coding.of(filled, sets, self.n_threads), gaps
+            return Coding.from_columns(filled, sets, self.n_threads), gaps
 
     def _names(self) -> list[str]:
         """Return the names of the features that are columns of the data."""
@@ -245,16 +245,16 @@ class Design:
                 f"features is empty; accepted: names of columns{instead}", argument="features"
             )
 
-    def _asked(self, coding: Coding, gaps: Gaps) -> tuple[Feature, ...]:
+    def _asked(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
         """Return the features that are asked for: a model needs all, and may be asked for some."""
         if self.features is None or self.X is None:
             return coding.features
         sets = self.sets or {}
         return tuple(
-            one
-            for one in coding.features
-            if gaps.column_of(one.name) in self.features
-            or set(sets.get(one.name, ())) & set(self.features)
+            feature
+            for feature in coding.features
+            if gaps.column_of(feature.name) in self.features
+            or set(sets.get(feature.name, ())) & set(self.features)
         )
 
     def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:
@@ -280,4 +280,4 @@ class Design:
 
 def _places(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
     """Return by code of a group its place among some, -1 where it is not one of them."""
-    return np.array([names.index(one) if one in names else -1 for one in groups], dtype=np.int64)
+    return np.array([names.index(name) if name in names else -1 for name in groups], dtype=np.int64)

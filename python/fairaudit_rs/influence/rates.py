@@ -25,7 +25,7 @@ PARTS = 4
 
 
 @dataclass(frozen=True)
-class Rate:
+class RateFormula:
     """A rate by the parts of a row: what goes into its numerator and its denominator."""
 
     name: str
@@ -36,13 +36,13 @@ class Rate:
 RATES = {
     rate.name: rate
     for rate in (
-        Rate("selection_rate", (0, 0, 1, 0), (1, 0, 0, 0)),
-        Rate("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 0)),
-        Rate("false_negative_rate", (0, 1, 0, -1), (0, 1, 0, 0)),
-        Rate("false_positive_rate", (0, 0, 1, -1), (1, -1, 0, 0)),
-        Rate("true_negative_rate", (1, -1, -1, 1), (1, -1, 0, 0)),
-        Rate("positive_predictive_value", (0, 0, 0, 1), (0, 0, 1, 0)),
-        Rate("false_discovery_rate", (0, 0, 1, -1), (0, 0, 1, 0)),
+        RateFormula("selection_rate", (0, 0, 1, 0), (1, 0, 0, 0)),
+        RateFormula("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 0)),
+        RateFormula("false_negative_rate", (0, 1, 0, -1), (0, 1, 0, 0)),
+        RateFormula("false_positive_rate", (0, 0, 1, -1), (1, -1, 0, 0)),
+        RateFormula("true_negative_rate", (1, -1, -1, 1), (1, -1, 0, 0)),
+        RateFormula("positive_predictive_value", (0, 0, 0, 1), (0, 0, 1, 0)),
+        RateFormula("false_discovery_rate", (0, 0, 1, -1), (0, 0, 1, 0)),
     )
 }
 
@@ -56,7 +56,7 @@ class Measure:
     """A weighted sum of rates: what is compared between the target group and the others."""
 
     name: str
-    rates: tuple[Rate, ...]
+    rates: tuple[RateFormula, ...]
     weights: tuple[float, ...]
 
     @property
@@ -97,7 +97,7 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
     return Measure(rate.name, (rate,), (1.0,))
 
 
-def _rate(metric: AnyMetric) -> Rate:
+def _rate(metric: AnyMetric) -> RateFormula:
     name = registry.get(metric).name
     if name not in RATES:
         raise ArgumentError(
@@ -113,7 +113,7 @@ def _rate(metric: AnyMetric) -> Rate:
 class RateValue:
     """A rate of a group, with what its influence is made of."""
 
-    rate: Rate
+    rate: RateFormula
     value: float
     #: By part, what a row adds: u = a - R b.
     excess: Floats
@@ -123,7 +123,7 @@ class RateValue:
     mean_base: float
 
     @classmethod
-    def of(cls, rate: Rate, totals: Floats, group: str) -> RateValue:
+    def from_totals(cls, rate: RateFormula, totals: Floats, group: str) -> RateValue:
         """Return the rate of rows whose parts have these sums, the first one their weight."""
         above, below = np.array(rate.numerator, float), np.array(rate.denominator, float)
         base = float(below @ totals)
@@ -150,9 +150,11 @@ class MeasureValue:
     rates: tuple[RateValue, ...]
 
     @classmethod
-    def of(cls, measure: Measure, totals: Floats, group: str) -> MeasureValue:
+    def from_totals(cls, measure: Measure, totals: Floats, group: str) -> MeasureValue:
         """Return the sum of rates of rows whose parts have these sums."""
-        return cls(measure, tuple(RateValue.of(rate, totals, group) for rate in measure.rates))
+        return cls(
+            measure, tuple(RateValue.from_totals(rate, totals, group) for rate in measure.rates)
+        )
 
     @property
     def value(self) -> float:
@@ -171,8 +173,8 @@ class MeasureValue:
     def n_events(self, sums: Floats) -> float:
         """Return the fewest events or non-events of a rate among rows with these sums of parts."""
         counts = []
-        for one in self.rates:
-            above, below = np.array(one.rate.numerator), np.array(one.rate.denominator)
+        for rate in self.rates:
+            above, below = np.array(rate.rate.numerator), np.array(rate.rate.denominator)
             counts += [float(above @ sums), float((below - above) @ sums)]
         return min(counts)
 

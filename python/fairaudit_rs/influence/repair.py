@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..data.features import named_columns
-from ..data.labels import is_missing_text, matches
+from ..data.labels import is_missing_text, label_matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
 from ..results.chart import Chart
@@ -21,7 +21,7 @@ from .cell_map import CellMap
 from .chart import moves_chart
 from .coding import Coding
 from .effects import RepairEffect
-from .rewrite import rewritten
+from .rewrite import rewrite_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,7 @@ _SERIES = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Transformed:
+class RepairedRows:
     """Rows after a repair, and what happened to each.
 
     Attributes
@@ -174,7 +174,7 @@ class Repair(Finding):
 
     def transform_report(
         self, X: Any, group: Any, rng: Any = None, *, random_state: Any = None
-    ) -> Transformed:
+    ) -> RepairedRows:
         """Return what `transform` returns, with which rows moved and which were not seen before.
 
         Parameters
@@ -217,7 +217,7 @@ class Repair(Finding):
         moved[rows[leaves]] = True
         new[rows[unseen]] = True
         values = self.coding.decode(self.way.cells.features[to[leaves]])
-        return Transformed(X=rewritten(X, rows[leaves], values), moved=moved, unseen=new)
+        return RepairedRows(X=rewrite_rows(X, rows[leaves], values), moved=moved, unseen=new)
 
     def _inside(self, group: Any, n: int) -> NDArray[np.bool_]:
         """Return which rows are of the target group."""
@@ -237,7 +237,7 @@ class Repair(Finding):
             raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}", argument="group")
         rows = table.rows(columns=())
         for key in rows.cells.groups:
-            if None not in key and not any(_is(key, one) for one in known):
+            if None not in key and not any(_is(key, value) for value in known):
                 shown = key[0] if len(key) == 1 else key
                 raise DataError(
                     f"group names {shown!r}, which is no group of the audit; accepted: "
@@ -316,7 +316,9 @@ class Repair(Finding):
             changed = moves.filter(before != after)
             if self._is_continuous(name):
                 more = (after > before).filter(before != after)
-                becomes = pl.Series(["more" if one else "less" for one in more], dtype=pl.String)
+                becomes = pl.Series(
+                    ["more" if chart else "less" for chart in more], dtype=pl.String
+                )
             else:
                 values = after.filter(before != after).to_list()
                 becomes = pl.Series([_shown(value) for value in values], dtype=pl.String)
@@ -329,7 +331,10 @@ class Repair(Finding):
         return moves_chart(shown, self.way.cells.n_rows)
 
     def _is_continuous(self, name: str) -> bool:
-        return any(one.name == name and one.kind == "continuous" for one in self.coding.features)
+        return any(
+            feature.name == name and feature.kind == "continuous"
+            for feature in self.coding.features
+        )
 
     def _frame(self, coded: Floats) -> pl.DataFrame:
         import polars as pl
@@ -348,7 +353,7 @@ class Repair(Finding):
             f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
             f"{number(high)})"
         )
-        accuracy = next((one for one in self.effects if one.metric == "accuracy"), None)
+        accuracy = next((effect for effect in self.effects if effect.metric == "accuracy"), None)
         if accuracy is not None:
             text += (
                 f"; accuracy in {self.name_of(self.target)} goes from {number(accuracy.before)} to "
@@ -365,11 +370,13 @@ class Repair(Finding):
     def _most_harmed(self) -> RepairEffect | None:
         """Return the rate whose gap grows most, if one grows by more than a hundredth."""
 
-        def growth(one: RepairEffect) -> float:
-            found = abs(one.gap_after) - abs(one.gap_before)
+        def growth(effect: RepairEffect) -> float:
+            found = abs(effect.gap_after) - abs(effect.gap_before)
             return -math.inf if math.isnan(found) else found
 
-        others = [one for one in self.effects if one.metric not in ("accuracy", self.metric)]
+        others = [
+            effect for effect in self.effects if effect.metric not in ("accuracy", self.metric)
+        ]
         worst = max(others, key=growth, default=None)
         return worst if worst is not None and growth(worst) > _HARM else None
 
@@ -377,23 +384,23 @@ class Repair(Finding):
         """Return one row per rate."""
         return [
             {
-                "metric": one.metric,
-                "before": one.before,
-                "after": one.after,
-                "others": one.others,
-                "gap_before": one.gap_before,
-                "gap_after": one.gap_after,
-                "gap_after_low": one.gap_after_low,
-                "gap_after_high": one.gap_after_high,
+                "metric": effect.metric,
+                "before": effect.before,
+                "after": effect.after,
+                "others": effect.others,
+                "gap_before": effect.gap_before,
+                "gap_after": effect.gap_after,
+                "gap_after_low": effect.gap_after_low,
+                "gap_after_high": effect.gap_after_high,
             }
-            for one in self.effects
+            for effect in self.effects
         ]
 
 
 def _is(key: tuple[Any, ...], name: Any) -> bool:
     """Whether the key of a group is that of a name, or of several of them."""
     parts = _parts(name)
-    return len(key) == len(parts) and all(map(matches, key, parts))
+    return len(key) == len(parts) and all(map(label_matches, key, parts))
 
 
 def _parts(name: Any) -> tuple[Any, ...]:

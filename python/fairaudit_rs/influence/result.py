@@ -14,11 +14,11 @@ from .. import arguments
 from ..literals import DescentMethod, RepairMethod, ScoreKind
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
-from .problem import Audit
+from .problem import InfluenceProblem
 from .quality import NuisanceFit
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class InfluenceResult(Finding):
     n_draws: int
     confidence_level: float
     #: The rows and the model, for what is asked of the result later.
-    problem: Audit
+    problem: InfluenceProblem
 
     _bulky = Finding._bulky | {"row", "influence", "problem"}
     _uncompared = frozenset({"problem"})
@@ -344,9 +344,9 @@ class InfluenceResult(Finding):
         >>> abs(repair.certificate["expected_gap"]) < 1e-9
         True
         """
-        from .fit_repair import Design
+        from .repair_fit import RepairArguments
 
-        design = Design(
+        design = RepairArguments(
             method=method,
             counterfactual=counterfactual,
             cost=cost,
@@ -379,9 +379,9 @@ class InfluenceResult(Finding):
                 "said (inconclusive)."
             )
         alpha = 1 - self.confidence_level
-        shown = [one for one in self.proxy_scores if rejects(one.adjusted_pvalue, alpha)]
-        names = list(dict.fromkeys(one.feature for one in shown))
-        all_names = {one.feature for one in self.proxy_scores}
+        shown = [score for score in self.proxy_scores if rejects_at(score.adjusted_pvalue, alpha)]
+        names = list(dict.fromkeys(score.feature for score in shown))
+        all_names = {score.feature for score in self.proxy_scores}
         if not names:
             return (
                 f"{gap}. What rows add to it is not shown to differ with any of {len(all_names)} "
@@ -420,38 +420,38 @@ class InfluenceResult(Finding):
         """Return one row per proxy score."""
         return [
             {
-                "feature": one.feature,
-                "kind": one.kind,
-                "compared": _compared(one),
-                "estimate": one.estimate,
-                "low": one.low,
-                "high": one.high,
-                "simultaneous_low": one.simultaneous_low,
-                "simultaneous_high": one.simultaneous_high,
-                "pvalue": one.pvalue,
-                "adjusted_pvalue": one.adjusted_pvalue,
-                "rank": one.rank,
-                "highest_rank": one.highest_rank,
-                "lowest_rank": one.lowest_rank,
-                "n_events": one.n_events,
-                "note": one.note,
+                "feature": score.feature,
+                "kind": score.kind,
+                "compared": _compared(score),
+                "estimate": score.estimate,
+                "low": score.low,
+                "high": score.high,
+                "simultaneous_low": score.simultaneous_low,
+                "simultaneous_high": score.simultaneous_high,
+                "pvalue": score.pvalue,
+                "adjusted_pvalue": score.adjusted_pvalue,
+                "rank": score.rank,
+                "highest_rank": score.highest_rank,
+                "lowest_rank": score.lowest_rank,
+                "n_events": score.n_events,
+                "note": score.note,
             }
-            for one in self.proxy_scores
+            for score in self.proxy_scores
         ]
 
 
-def ranked(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
+def rank_scores(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
     """Return scores with their places among those of their kind, by |estimate|.
 
     One is shown to be larger than another where its simultaneous interval lies further from 0 on
     both sides than that of the other reaches: all these statements hold together.
     """
     places: dict[int, tuple[int, int, int]] = {}
-    for kind in {one.kind for one in scores}:
+    for kind in {score.kind for score in scores}:
         known = [
             place
-            for place, one in enumerate(scores)
-            if one.kind == kind and not math.isnan(one.simultaneous_low)
+            for place, score in enumerate(scores)
+            if score.kind == kind and not math.isnan(score.simultaneous_low)
         ]
         size = np.array([abs(scores[place].estimate) for place in known])
         low = np.array([_least(scores[place]) for place in known])
@@ -460,10 +460,10 @@ def ranked(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
             larger, smaller = int((low > high[i]).sum()), int((high < low[i]).sum())
             places[place] = (1 + int((size > size[i]).sum()), 1 + larger, len(known) - smaller)
     return tuple(
-        replace(one, rank=found[0], highest_rank=found[1], lowest_rank=found[2])
+        replace(score, rank=found[0], highest_rank=found[1], lowest_rank=found[2])
         if (found := places.get(place))
-        else one
-        for place, one in enumerate(scores)
+        else score
+        for place, score in enumerate(scores)
     )
 
 

@@ -14,7 +14,7 @@ Rows = NDArray[np.int64]
 Values = Mapping[str, NDArray[Any]]
 
 
-def rewritten(X: Any, rows: Rows, values: Values) -> Any:
+def rewrite_rows(X: Any, rows: Rows, values: Values) -> Any:
     """Return a copy of rows of features with other values in some rows, by name of the column.
 
     Types, names and the index stay. Columns of an array are x1, x2, ...
@@ -32,7 +32,7 @@ def rewritten(X: Any, rows: Rows, values: Values) -> Any:
 
         if not len(X):
             return X
-        table = rewritten(pl.DataFrame(X), rows, values).to_arrow().cast(X.schema)
+        table = rewrite_rows(pl.DataFrame(X), rows, values).to_arrow().cast(X.schema)
         return table if hasattr(X, "to_batches") else table.combine_chunks().to_batches()[0]
     if hasattr(X, "detach") and hasattr(X, "new_tensor"):
         return X.new_tensor(_array(X.detach().cpu().numpy(), rows, values))

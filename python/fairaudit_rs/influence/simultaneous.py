@@ -16,13 +16,13 @@ from ..inference.pvalues import (
     t_upper_tail,
     upper_tail,
 )
-from .marginal import Score
+from .marginal_scores import FeatureScore
 
 Floats = NDArray[np.float64]
 
 
-def simultaneous(
-    scores: Sequence[Score],
+def simultaneous_limits(
+    scores: Sequence[FeatureScore],
     correlation: Floats,
     level: float,
     draws: _native.Draws,
@@ -46,6 +46,6 @@ def simultaneous(
     return pvalues, intervals
 
 
-def on_normal_scale(score: Score) -> float:
+def on_normal_scale(score: FeatureScore) -> float:
     """Return |t| as the normal number with the same p-value."""
     return normal_of_tail(t_upper_tail(abs(score.t), score.df))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 from sklearn.base import BaseEstimator, TransformerMixin
 
 
-class Transforms(Protocol):
+class RowRepair(Protocol):
     """What gives rows of a group other features."""
 
     def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
@@ -21,7 +21,7 @@ class RepairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     #: What pipelines pass on unless told otherwise.
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"group": True}
 
-    def __init__(self, repair: Transforms, rng: Any = None) -> None:
+    def __init__(self, repair: RowRepair, rng: Any = None) -> None:
         self.repair = repair
         self.rng = rng
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, NotMeasurableError
 from ..linear_programs import GrowingProgram
-from .cell_map import CellMap, Cells
-from .cost import Cost
+from .cell_map import CellMap, FeatureCells
+from .cost import ChangeCost
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,14 +34,14 @@ _MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Transport:
+class TransportRepair:
     """A transport repair, and what shows that no map does it for less."""
 
     way: CellMap
     certificate: dict[str, float]
 
 
-class Flow(NamedTuple):
+class TransportFlow(NamedTuple):
     """Pairs of places with the rows that go from one to the other, and what prices both."""
 
     source: Ints
@@ -52,7 +52,7 @@ class Flow(NamedTuple):
     n_columns: int
 
 
-def transport(cells: Cells, cost: Cost, wanted: Floats) -> Transport:
+def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> TransportRepair:
     """Return the cheapest map to cells with these masses, which may have any total."""
     masses = wanted * (cells.n_rows / float(wanted.sum()))
     stays = np.minimum(cells.count, masses) if cost.is_a_metric else np.zeros(len(cells))
@@ -99,9 +99,9 @@ def transport(cells: Cells, cost: Cost, wanted: Floats) -> Transport:
     left, right = np.concatenate([empty, *source]), np.concatenate([empty, *to])
     share = np.concatenate([np.zeros(0), *mass]) / cells.count[left]
     price = _prices(cells, cost, left, right)
-    way = CellMap.of(cells, cost, (left, right, np.clip(share, 0.0, 1.0), price))
+    way = CellMap.from_moves(cells, cost, (left, right, np.clip(share, 0.0, 1.0), price))
     n = cells.n_rows
-    return Transport(
+    return TransportRepair(
         way,
         {
             "primal": primal / n,
@@ -115,7 +115,7 @@ def transport(cells: Cells, cost: Cost, wanted: Floats) -> Transport:
     )
 
 
-def _prices(cells: Cells, cost: Cost, source: Ints, to: Ints) -> Floats:
+def _prices(cells: FeatureCells, cost: ChangeCost, source: Ints, to: Ints) -> Floats:
     """Return the costs of single moves."""
     if cost.function is None:
         difference = np.abs(cells.features[source] - cells.features[to])
@@ -144,7 +144,7 @@ def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple
     return excess, lack
 
 
-def flow_of(prices: Floats, excess: Floats, lack: Floats) -> Flow:
+def flow_of(prices: Floats, excess: Floats, lack: Floats) -> TransportFlow:
     """Return the cheapest flow between sides of the same total, by column generation."""
     n, m = prices.shape
     unit = float(np.median(prices[prices > 0])) if (prices > 0).any() else 1.0
@@ -166,7 +166,9 @@ def flow_of(prices: Floats, excess: Floats, lack: Floats) -> Flow:
     at = np.concatenate(pairs)
     used = np.flatnonzero(found.values > 0)
     source, to = np.divmod(at[used], m)
-    return Flow(source, to, found.values[used], source_dual * unit, to_dual * unit, len(at))
+    return TransportFlow(
+        source, to, found.values[used], source_dual * unit, to_dual * unit, len(at)
+    )
 
 
 def _add(program: GrowingProgram, prices: Floats, pairs: Ints) -> Ints:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.cells import Cells
-from ..data.numbering import parts
+from ..data.numbering import split_ranges
 from ..errors import ArgumentError
-from .kind import Classes, Kind, confusion_classes
+from .family import MetricFamily, RowClasses, confusion_classes
+from .proportion_sums import Proportion, sum_of_proportions
 from .row_values import (
     Columns,
     CountValues,
@@ -32,7 +33,6 @@ from .row_values import (
     row_value,
     value_of,
 )
-from .sums import Proportion, sum_of_proportions
 
 CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")
@@ -51,12 +51,12 @@ _ROWS = {
 }
 
 
-class _OfCounts(Kind):
+class _CountFamily(MetricFamily):
     """Metrics of the counts tp, fp, fn, tn."""
 
     reads = "classes"
 
-    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+    def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
         conditions_on = self.metric.conditions_on
         conditioning: tuple[int, ...] | Literal["denominator"] | None = None
         if conditions_on == "denominator":
@@ -68,11 +68,11 @@ class _OfCounts(Kind):
             )
         elif conditions_on is not None:
             conditioning = _BY_LABEL if conditions_on == "label" else _BY_DECISION
-        classes = Classes(n=4, positive=(True, False, True, False), conditioning=conditioning)
+        classes = RowClasses(n=4, positive=(True, False, True, False), conditioning=conditioning)
         return classes, cells.confusion_classes()
 
 
-class _Counts(_OfCounts):
+class _CountFormula(_CountFamily):
     """One formula over tp, fp, fn, tn."""
 
     is_formula = True
@@ -129,7 +129,7 @@ class _Counts(_OfCounts):
         del columns
         return (0.0, 1.0) if self.is_proportion else None
 
-    def class_influence(self, classes: Classes, totals: Floats) -> Floats:
+    def class_influence(self, classes: RowClasses, totals: Floats) -> Floats:
         del classes
         gradient = self.native.gradient(totals.tolist())
         assert gradient is not None
@@ -171,7 +171,7 @@ class _Counts(_OfCounts):
         return np.asarray(by_class[place])
 
 
-class _Joint(_OfCounts):
+class _JointFamily(_CountFamily):
     """Several metrics of counts at once."""
 
     has_power = False
@@ -201,7 +201,7 @@ class _Joint(_OfCounts):
         return all(sum(rows) <= 1 for rows in zip(*denominators, strict=True))
 
 
-class _Calibration(Kind):
+class _CalibrationFamily(MetricFamily):
     """The expected calibration error over bins of the score."""
 
     reads = "classes"
@@ -214,7 +214,7 @@ class _Calibration(Kind):
         "test asks whether labels follow the scores in the same way"
     )
 
-    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+    def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
         """Return classes of (score bin, label); the score of a bin is the mean of its rows."""
         edges = cells.score_edges
         assert edges is not None
@@ -233,7 +233,7 @@ class _Calibration(Kind):
         # The middle of a fine bin lies in the coarse bin that holds all of it.
         middles = (edges[bins] + edges[bins + 1]) / 2
         coarse = np.minimum((middles * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
-        classes = Classes(
+        classes = RowClasses(
             n=2 * len(bins),
             positive=(False, True) * len(bins),
             # Rows of one score bin exchange their groups.
@@ -242,12 +242,12 @@ class _Calibration(Kind):
         )
         return classes, 2 * place.ravel() + cells.y_true
 
-    def native_of(self, classes: Classes) -> _native.CountMetric:
+    def native_of(self, classes: RowClasses) -> _native.CountMetric:
         bins, means = classes.details
         return _native.CountMetric.calibration(bins, means, [0.0, 1.0] * (classes.n // 2))
 
 
-class _Ranks(Kind):
+class _RankFamily(MetricFamily):
     """The area under the ROC curve."""
 
     reads = "scores"
@@ -264,20 +264,20 @@ class _Ranks(Kind):
     def range(self) -> tuple[float, float]:
         return (0.0, 1.0)
 
-    def classes(self, cells: Cells) -> tuple[Classes, NDArray[np.int64]]:
+    def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
         """Return classes of (distinct score or score bin in ascending order, label)."""
         levels, place = np.unique(cells.score_bin, return_inverse=True)
-        classes = Classes(
+        classes = RowClasses(
             n=2 * len(levels),
             positive=(False, True) * len(levels),
             conditioning=(0, 1) * len(levels),
         )
         return classes, 2 * place.ravel() + cells.y_true
 
-    def native_of(self, classes: Classes) -> _native.CountMetric:
+    def native_of(self, classes: RowClasses) -> _native.CountMetric:
         return _native.CountMetric.ranks(classes.n // 2)
 
-    def class_influence(self, classes: Classes, totals: Floats) -> Floats:
+    def class_influence(self, classes: RowClasses, totals: Floats) -> Floats:
         place = np.arange(classes.n)
         return rank_influence(place // 2, place % 2, totals)
 
@@ -296,7 +296,7 @@ class _Ranks(Kind):
         return np.asarray(psi * heavy.sum())
 
 
-class _Ratio(Kind):
+class _RatioFamily(MetricFamily):
     """A ratio of sums of row values, or a mean."""
 
     reads = "rows"
@@ -334,7 +334,7 @@ class _Ratio(Kind):
         if not callable(given):
             return None if given is None else (float(given[0]), float(given[1]))
         low, high = math.inf, -math.inf
-        for part in parts(len(next(iter(columns.values())))):
+        for part in split_ranges(len(next(iter(columns.values())))):
             found = given(as_floats({name: column[part] for name, column in columns.items()}))
             if found is None:
                 return None
@@ -365,14 +365,14 @@ class _Ratio(Kind):
         return np.asarray((above - value * below) * (float(heavy.sum()) / size))
 
 
-class _Correlation(Kind):
+class _CorrelationFamily(MetricFamily):
     """The correlation of a row value with a continuous attribute."""
 
     reads = "attribute"
     why_no_intervals = "has no groups; permutation_test gives its interval"
 
 
-class _Function(Kind):
+class _FunctionFamily(MetricFamily):
     """Any function of the rows of a group."""
 
     reads = "function"
@@ -387,12 +387,12 @@ class _Function(Kind):
         return "bootstrap"
 
 
-FAMILIES: dict[str, type[Kind]] = {
-    "counts": _Counts,
-    "calibration": _Calibration,
-    "ranks": _Ranks,
-    "ratio": _Ratio,
-    "joint": _Joint,
-    "correlation": _Correlation,
-    "callable": _Function,
+FAMILIES: dict[str, type[MetricFamily]] = {
+    "counts": _CountFormula,
+    "calibration": _CalibrationFamily,
+    "ranks": _RankFamily,
+    "ratio": _RatioFamily,
+    "joint": _JointFamily,
+    "correlation": _CorrelationFamily,
+    "callable": _FunctionFamily,
 }

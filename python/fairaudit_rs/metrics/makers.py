@@ -9,10 +9,10 @@ from typing import Any, get_args
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import ConditionsOn, CorrelationMethod
-from .compiled import check_compiled
+from .compiled_functions import check_compiled
 from .metric import AnyMetric, Conditioning, Metric, RowValue
+from .proportion_sums import conditions_on_denominator
 from .registry import get
-from .sums import conditions_on_denominator
 
 
 def count_metric(

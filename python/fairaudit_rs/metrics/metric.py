@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import ArgumentError
 from .families import FAMILIES
-from .kind import Kind
+from .family import MetricFamily
 
 Conditioning = Literal["denominator", "label", "decision", "score"]
 Family = Literal["counts", "calibration", "ranks", "ratio", "joint", "correlation", "callable"]
@@ -110,7 +110,7 @@ class Metric:
         return {name: value for name, value in self.__dict__.items() if name != "kind"}
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> MetricFamily:
         """What all metrics of the family do: read data, add up, say what they cannot."""
         return FAMILIES[self.family](self)
 

@@ -90,7 +90,7 @@ def _means_the_same(option: str, given: Any) -> bool:
         # Without a value, as here.
         return True
     known = _HARMLESS.get(option, ())
-    return any(given is one or (type(given) is type(one) and given == one) for one in known)
+    return any(given is value or (type(given) is type(value) and given == value) for value in known)
 
 
 def _check_scorer(scorer: Mapping[str, Any], name: str, metric: str) -> None:

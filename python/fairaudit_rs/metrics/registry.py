@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownMetricError
-from .known import known_metrics
+from .known_metrics import known_metrics
 from .metric import AnyMetric, Metric
 from .of_sklearn import SAME, same_as
 

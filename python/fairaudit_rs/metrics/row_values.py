@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import count_not_finite
-from ..data.numbering import parts
+from ..data.numbering import split_ranges
 from ..errors import ArgumentError, FairAuditError, FunctionError
 
 Floats = NDArray[np.float64]
@@ -100,8 +100,8 @@ class RankValues:
         """Return samples of the influence of rows: the AUC as if it were a mean."""
         influence = np.zeros(len(self.score))
         of_rows = exchange.of_rows(cell)
-        for one in range(int(cell.max(initial=0)) + 1):
-            inside = of_rows == one
+        for code in range(int(cell.max(initial=0)) + 1):
+            inside = of_rows == code
             weight = None if self.weight is None else self.weight[inside]
             psi = rank_influence(self.score[inside], self.positive[inside], weight)
             influence[inside] = psi if weight is None else weight * psi
@@ -220,7 +220,7 @@ class MeanOfParts:
         After one that is not finite the rest is counted only.
         """
         named, n_bad, largest = (self.metric, "numerator"), 0, 0.0
-        for part in parts(len(self)):
+        for part in split_ranges(len(self)):
             columns = {name: column[part] for name, column in self.columns.items()}
             values = _computed(*named, self.source, columns, part.stop - part.start)
             n_bad += count_not_finite(values)[0]
@@ -418,7 +418,7 @@ def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) ->
             "of at least 0"
         )
     slack = 1e-12 * max(abs(low), abs(high))
-    for part in parts(len(above)):
+    for part in split_ranges(len(above)):
         size: Any = 1.0 if below is None else below[part]
         outside = (above[part] < (low - slack) * size) | (above[part] > (high + slack) * size)
         if not outside.any():

@@ -74,8 +74,8 @@ class BinaryModel(ABC):
         if not isinstance(other, BinaryModel) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = (
-            (one.scores, one.threshold, one.link, one.feature_names, one.classes)
-            for one in (self, other)
+            (model.scores, model.threshold, model.link, model.feature_names, model.classes)
+            for model in (self, other)
         )
         return mine == theirs
 

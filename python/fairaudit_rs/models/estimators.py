@@ -16,7 +16,7 @@ def sklearn_names(model: Any) -> list[str]:
     return names if "BaseEstimator" in names else []
 
 
-def fitted(model: Any, attribute: str) -> Any:
+def fitted_value(model: Any, attribute: str) -> Any:
     """Return what an estimator has learned, dense."""
     if not hasattr(model, attribute):
         raise ArgumentError(

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Kernel(Value):
+class KernelFunction(Value):
     """k(z_j, x) for points z_j: a function of the product of z and x, or of their distance."""
 
     support_vectors: Floats
@@ -78,7 +78,7 @@ class Kernel(Value):
 class KernelScores(Value):
     """Sums of kernels at the same support vectors, one for each row of coefficients."""
 
-    kernel: Kernel
+    kernel: KernelFunction
     dual_coef: Floats
     intercepts: Floats
 
@@ -92,7 +92,7 @@ class KernelScores(Value):
         """Of a row, None if any number will do."""
         return int(self.kernel.support_vectors.shape[1])
 
-    def of(self, rows: Floats) -> Floats:
+    def score_rows(self, rows: Floats) -> Floats:
         """Return the scores of rows, one column for each."""
         scores = np.empty((len(rows), self.n_scores))
         for part in _parts(len(rows), self.dual_coef.shape[1]):
@@ -178,7 +178,7 @@ class KernelModel(BinaryModel):
         self.coef0 = arguments.at_least_0("coef0", coef0)
         self.feature_names = names_of(feature_names, self.support_vectors.shape[1])
         self._decide_by(threshold, link)
-        self._basis = Kernel(
+        self._basis = KernelFunction(
             support_vectors=self.support_vectors,
             name=self.kernel,
             gamma=self.gamma,

@@ -42,7 +42,7 @@ class LinearScores(Value):
         """Of a row, None if any number will do."""
         return int(self.coef.shape[1])
 
-    def of(self, rows: Floats) -> Floats:
+    def score_rows(self, rows: Floats) -> Floats:
         """Return the scores of rows, one column for each."""
         return np.asarray(rows @ self.coef.T + self.intercepts)
 
@@ -218,14 +218,14 @@ class LinearModel(BinaryModel):
             raise ArgumentTypeError(f"{given} goes with discrete, which names no feature")
         if len(fixed):
             kind += f", {len(fixed)} immovable"
-        moves = _Moves(self, dual, direction, jumps)
+        moves = _CheapestMoves(self, dual, direction, jumps)
         decided, values, _ = moves.costs(rows)
         return Distances(
             values, decided, kind, feature_names=names, move=partial(_move_rows, moves, rows)
         )
 
 
-def _move_rows(moves: _Moves, rows: Floats, chosen: Positions) -> Floats:
+def _move_rows(moves: _CheapestMoves, rows: Floats, chosen: Positions) -> Floats:
     return moves.moved(rows[chosen])
 
 
@@ -339,7 +339,7 @@ def _dual(
 
 
 @dataclass(frozen=True)
-class _Moves:
+class _CheapestMoves:
     """The cheapest moves of the rows of one model under one cost.
 
     `direction` raises the score by 1 at a cost of ``1 / dual``; `dual` is 0 when nothing that

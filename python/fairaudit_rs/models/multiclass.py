@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
-from ..data.columns import some
+from ..data.columns import list_some
 from ..data.features import Fill, names_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import KernelName, Precision
@@ -73,15 +73,19 @@ class MulticlassModel:
             raise ArgumentTypeError(
                 f"classes is {given!r}; accepted: a sequence of labels", argument="classes"
             )
-        self.classes = tuple(one.item() if isinstance(one, np.generic) else one for one in given)
-        if not all(isinstance(one, str | int | float) for one in self.classes):
+        self.classes = tuple(
+            array.item() if isinstance(array, np.generic) else array for array in given
+        )
+        if not all(isinstance(class_, str | int | float) for class_ in self.classes):
             raise ArgumentTypeError(
-                f"classes is {some(list(self.classes), 20)}; accepted: text, numbers or booleans",
+                f"classes is {list_some(list(self.classes), 20)}; accepted: text, "
+                f"numbers or booleans",
                 argument="classes",
             )
         if len(self.classes) != scores.n_scores or len(set(self.classes)) != len(self.classes):
             raise ArgumentError(
-                f"classes is {some(list(self.classes), 20)}; accepted: {scores.n_scores} distinct "
+                f"classes is {list_some(list(self.classes), 20)}; accepted: "
+                f"{scores.n_scores} distinct "
                 "labels, one for each score",
                 argument="classes",
             )
@@ -208,7 +212,9 @@ class MulticlassModel:
         """Whether another model scores all rows alike, by the same numbers."""
         if not isinstance(other, MulticlassModel):
             return NotImplemented
-        mine, theirs = ((one.scores, one.classes, one.feature_names) for one in (self, other))
+        mine, theirs = (
+            (model.scores, model.classes, model.feature_names) for model in (self, other)
+        )
         return mine == theirs
 
     def __hash__(self) -> int:
@@ -220,7 +226,9 @@ class MulticlassModel:
 
     def decision_function(self, X: Any) -> Floats:
         """Return the scores of every row, one column for each class."""
-        return self.scores.of(read_features(X, self.scores.n_features, self.feature_names).values)
+        return self.scores.score_rows(
+            read_features(X, self.scores.n_features, self.feature_names).values
+        )
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, one column for each."""

@@ -152,7 +152,9 @@ class TorchModel(BinaryModel):
             points = np.empty(rows.shape, dtype=scorer.array_dtype)
             for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
-                search = _Search(scorer, norm, self.boundary, rows[part], decided[part], past[part])
+                search = _BoundarySearch(
+                    scorer, norm, self.boundary, rows[part], decided[part], past[part]
+                )
                 values[part], points[part] = search.run(n_steps)
         return Distances(
             values,
@@ -165,7 +167,7 @@ class TorchModel(BinaryModel):
         )
 
 
-def network(
+def make_network(
     weights: Sequence[NDArray[Any]], biases: Sequence[NDArray[Any]], activation: str
 ) -> torch.nn.Module:
     """Return layers of weights (inputs, outputs) as a module in double precision.
@@ -196,7 +198,7 @@ def _stored(points: NDArray[Any], chosen: NDArray[np.intp]) -> Floats:
     return points[chosen].astype(np.float64)
 
 
-class _Search:
+class _BoundarySearch:
     """The search for boundary points of a batch of rows."""
 
     def __init__(

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.levels import Level
+from ..data.indicators import Indicator
 from ..errors import ArgumentError, ArgumentTypeError
-from .estimators import fitted, sklearn_names
+from .estimators import fitted_value, sklearn_names
 
 Floats = NDArray[np.float64]
 #: A feature: the place of a column that comes in, and of one of its levels or None for the number.
@@ -31,7 +31,7 @@ _HINT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreprocessedColumns:
     """Columns that a preprocessing has made so far, each of one feature."""
 
     #: Names of the columns that come in; None where they have none, and how many there are.
@@ -42,15 +42,15 @@ class Prepared:
     scale: Floats
     shift: Floats
     #: The indicators of columns that are no numbers, by place.
-    levels: Mapping[int, tuple[Level, ...]]
+    levels: Mapping[int, tuple[Indicator, ...]]
     #: What stands for missing values of a column that comes in, by place.
     fill: Mapping[int, Any] = field(default_factory=dict)
 
     @classmethod
-    def raw(cls, model: Any) -> Prepared:
+    def raw(cls, model: Any) -> PreprocessedColumns:
         """Return the columns that come into a fitted estimator, as they are."""
         names = getattr(model, "feature_names_in_", None)
-        n = int(fitted(model, "n_features_in_"))
+        n = int(fitted_value(model, "n_features_in_"))
         return cls(
             names=None if names is None else tuple(map(str, names)),
             n_columns=n,
@@ -60,11 +60,11 @@ class Prepared:
             levels={},
         )
 
-    def scaled(self, scale: Any, shift: Any) -> Prepared:
+    def scaled(self, scale: Any, shift: Any) -> PreprocessedColumns:
         """Return the columns after another affine map."""
         return replace(self, scale=self.scale * scale, shift=self.shift * scale + shift)
 
-    def some(self, places: Sequence[int]) -> Prepared:
+    def some(self, places: Sequence[int]) -> PreprocessedColumns:
         """Return some of the columns."""
         at = list(places)
         source = tuple(self.source[place] for place in at)
@@ -108,11 +108,13 @@ class Prepared:
         """Return weights (columns x scores) as those of the features, but for the shifts."""
         place = {feature: at for at, feature in enumerate(self.features)}
         own = np.zeros((len(place), weights.shape[1]))
-        np.add.at(own, [place[one] for one in self.source], self.scale[:, None] * weights)
+        np.add.at(own, [place[source] for source in self.source], self.scale[:, None] * weights)
         return own
 
 
-def prepared_by(steps: Sequence[tuple[str, Any]], columns: Prepared) -> Prepared:
+def prepared_by(
+    steps: Sequence[tuple[str, Any]], columns: PreprocessedColumns
+) -> PreprocessedColumns:
     """Return columns after some fitted steps."""
     for name, step in steps:
         columns = _after(name, step, columns)
@@ -132,7 +134,7 @@ def _is_word(step: Any, word: str) -> bool:
     return word == "passthrough" and identity
 
 
-def _after(name: str, step: Any, columns: Prepared) -> Prepared:
+def _after(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
     kinds = sklearn_names(step)
     if _is_word(step, "passthrough"):
         return columns
@@ -155,18 +157,18 @@ def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
     if getattr(step, "clip", False):
         raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
     if "MinMaxScaler" in kinds:
-        return fitted(step, "scale_"), fitted(step, "min_")
+        return fitted_value(step, "scale_"), fitted_value(step, "min_")
     if "MaxAbsScaler" in kinds:
-        return 1 / fitted(step, "scale_"), zero
+        return 1 / fitted_value(step, "scale_"), zero
     standard = "StandardScaler" in kinds
     divided = step.with_std if standard else step.with_scaling
     centred = step.with_mean if standard else step.with_centering
-    centre = fitted(step, "mean_" if standard else "center_") if centred else zero
-    scale = 1 / fitted(step, "scale_") if divided else one
+    centre = fitted_value(step, "mean_" if standard else "center_") if centred else zero
+    scale = 1 / fitted_value(step, "scale_") if divided else one
     return scale, -centre * scale
 
 
-def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
+def _without_gaps(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
     """Return the columns as they are, with what is filled in where one is missing."""
     marker = step.missing_values
     if not (marker is None or marker != marker) or getattr(step, "add_indicator", False):
@@ -174,7 +176,7 @@ def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
             f"step {name!r} is a SimpleImputer with missing_values={marker!r} and "
             f"add_indicator={step.add_indicator}; accepted: missing_values=nan, no indicator"
         )
-    known = np.asarray(fitted(step, "statistics_"), dtype=object)
+    known = np.asarray(fitted_value(step, "statistics_"), dtype=object)
     if len(known) != len(columns.source) or any(value != value for value in known):
         raise ArgumentError(
             f"step {name!r} left out columns that were missing in all rows; accepted: without them"
@@ -188,7 +190,7 @@ def _without_gaps(name: str, step: Any, columns: Prepared) -> Prepared:
     return replace(columns, fill=fill)
 
 
-def _encoded(name: str, step: Any, columns: Prepared) -> Prepared:
+def _encoded(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
     """Return an indicator for each level that was kept."""
     if columns.names is None:
         raise ArgumentTypeError(
@@ -208,11 +210,11 @@ def _encoded(name: str, step: Any, columns: Prepared) -> Prepared:
     levels = dict(columns.levels)
     strict = step.handle_unknown == "error"
     for j, ((place, _), categories) in enumerate(
-        zip(columns.source, fitted(step, "categories_"), strict=True)
+        zip(columns.source, fitted_value(step, "categories_"), strict=True)
     ):
         values = tuple(np.asarray(categories).tolist())
         known = values if strict else None
-        levels[place] = tuple(Level(columns.names[place], value, known) for value in values)
+        levels[place] = tuple(Indicator(columns.names[place], value, known) for value in values)
         left_out = None if dropped is None else dropped[j]
         source += [(place, at) for at in range(len(values)) if at != left_out]
     return replace(
@@ -224,12 +226,12 @@ def _encoded(name: str, step: Any, columns: Prepared) -> Prepared:
     )
 
 
-def _by_columns(name: str, step: Any, columns: Prepared) -> Prepared:
+def _by_columns(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
     """Return the columns that the transformers of some columns made, in their order."""
-    parts: dict[int, Prepared] = {}
+    parts: dict[int, PreprocessedColumns] = {}
     weights = step.transformer_weights or {}
     names = getattr(step, "feature_names_in_", None)
-    for called, transformer, chosen in fitted(step, "transformers_"):
+    for called, transformer, chosen in fitted_value(step, "transformers_"):
         places = _places(chosen, names, len(columns.source))
         where = step.output_indices_.get(called)
         if _is_word(transformer, "drop") or not places or where is None:
@@ -255,7 +257,7 @@ def _by_columns(name: str, step: Any, columns: Prepared) -> Prepared:
     )
 
 
-def _agreed(parts: Sequence[Prepared]) -> dict[int, Any]:
+def _agreed(parts: Sequence[PreprocessedColumns]) -> dict[int, Any]:
     """Return what stands for missing values in all parts that take a column."""
     found: dict[int, Any] = {}
     for place in {place for part in parts for place in part.fill}:
@@ -276,9 +278,9 @@ def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:
     if isinstance(chosen, slice):
         return list(range(n_columns)[chosen])
     given = [chosen] if isinstance(chosen, str | int) else list(chosen)
-    if given and all(isinstance(one, bool | np.bool_) for one in given):
-        return [place for place, one in enumerate(given) if one]
-    if any(isinstance(one, str) for one in given):
+    if given and all(isinstance(name, bool | np.bool_) for name in given):
+        return [place for place, name in enumerate(given) if name]
+    if any(isinstance(name, str) for name in given):
         listed = list(names)
-        return [listed.index(one) for one in given]
-    return [int(one) % n_columns for one in given]
+        return [listed.index(name) for name in given]
+    return [int(name) % n_columns for name in given]

@@ -21,6 +21,6 @@ class Scores(Protocol):
         """Of a row, None if any number will do."""
         ...
 
-    def of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score_rows(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the scores of rows, one column for each."""
         ...

@@ -10,12 +10,12 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError
 from ..literals import Link
 from .binary import BinaryModel
-from .estimators import best_of, fitted, sklearn_names
+from .estimators import best_of, fitted_value, sklearn_names
 from .kernel import KernelModel
 from .linear import LinearModel
 from .multiclass import MulticlassModel
-from .network import TorchModel, network
-from .preprocessing import Prepared, prepared_by, steps_of
+from .network import TorchModel, make_network
+from .preprocessing import PreprocessedColumns, prepared_by, steps_of
 
 _Read: TypeAlias = LinearModel | KernelModel | TorchModel
 _Reader: TypeAlias = Callable[[Any, float | None], _Read]
@@ -130,7 +130,7 @@ def _names(model: Any) -> list[str] | None:
 
 
 def _check_binary(model: Any) -> None:
-    classes = fitted(model, "classes_")
+    classes = fitted_value(model, "classes_")
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
         shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
         raise ArgumentError(
@@ -140,8 +140,8 @@ def _check_binary(model: Any) -> None:
 
 
 def _linear(model: Any, threshold: float | None, link: Link) -> LinearModel:
-    coef = np.asarray(fitted(model, "coef_"), dtype=np.float64)
-    intercept = np.ravel(fitted(model, "intercept_"))
+    coef = np.asarray(fitted_value(model, "coef_"), dtype=np.float64)
+    intercept = np.ravel(fitted_value(model, "intercept_"))
     if coef.ndim == 2 and coef.shape[0] > 1:
         raise ArgumentError(
             f"model is a {type(model).__name__} with {coef.shape[0]} outputs; accepted: one",
@@ -189,11 +189,11 @@ def _require_threshold(model: Any, threshold: float | None) -> None:
 def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
     _check_binary(model)
     ours = KernelModel(
-        fitted(model, "support_vectors_"),
-        fitted(model, "dual_coef_"),
-        float(np.ravel(fitted(model, "intercept_"))[0]),
+        fitted_value(model, "support_vectors_"),
+        fitted_value(model, "dual_coef_"),
+        float(np.ravel(fitted_value(model, "intercept_"))[0]),
         # As resolved when fitted: "scale" depends on the training data.
-        **_kernel_of(model, fitted(model, "_gamma")),
+        **_kernel_of(model, fitted_value(model, "_gamma")),
         threshold=threshold,
         link="identity",
         feature_names=_names(model),
@@ -203,8 +203,8 @@ def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
 
 def _kernel_ridge(model: Any, threshold: float | None) -> KernelModel:
     _require_threshold(model, threshold)
-    points = fitted(model, "X_fit_")
-    dual = np.asarray(fitted(model, "dual_coef_"))
+    points = fitted_value(model, "X_fit_")
+    dual = np.asarray(fitted_value(model, "dual_coef_"))
     if dual.ndim == 2 and dual.shape[1] > 1:
         raise ArgumentError(
             f"model is a KernelRidge with {dual.shape[1]} outputs; accepted: one", argument="model"
@@ -260,9 +260,9 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
     return folded
 
 
-def _unfolded(model: Any) -> tuple[Any, Prepared]:
+def _unfolded(model: Any) -> tuple[Any, PreprocessedColumns]:
     """Return the last step of a pipeline, and the columns that it gets."""
-    columns = Prepared.raw(steps_of(model)[0][1])
+    columns = PreprocessedColumns.raw(steps_of(model)[0][1])
     last = model
     while "Pipeline" in sklearn_names(last):
         *before, (_, after) = steps_of(last)
@@ -280,7 +280,10 @@ def _plain_network(model: Any, threshold: float | None) -> TorchModel:
 
 
 def _network(
-    model: Any, threshold: float | None, columns: Prepared | None, names: list[str] | None
+    model: Any,
+    threshold: float | None,
+    columns: PreprocessedColumns | None,
+    names: list[str] | None,
 ) -> TorchModel:
     _check_binary(model)
     module = _layers(model, columns)
@@ -291,9 +294,9 @@ def _network(
     return _with_classes(ours, model)
 
 
-def _layers(model: Any, columns: Prepared | None) -> Any:
+def _layers(model: Any, columns: PreprocessedColumns | None) -> Any:
     """Return a network as a torch module of logits, whose first layer prepares the columns."""
-    weights, biases = list(fitted(model, "coefs_")), list(fitted(model, "intercepts_"))
+    weights, biases = list(fitted_value(model, "coefs_")), list(fitted_value(model, "intercepts_"))
     # One output for two classes; several outputs with two classes are several labels.
     wanted = 1 if len(model.classes_) == 2 else len(model.classes_)
     if len(biases[-1]) != wanted:
@@ -305,7 +308,7 @@ def _layers(model: Any, columns: Prepared | None) -> Any:
     if columns is not None:
         biases[0] = biases[0] + columns.shift @ weights[0]
         weights[0] = columns.folded(weights[0])
-    return network(weights, biases, model.activation)
+    return make_network(weights, biases, model.activation)
 
 
 def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
@@ -335,14 +338,14 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
             "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel",
             argument="model",
         )
-    coef, intercept = fitted(last, "coef_"), fitted(last, "intercept_")
+    coef, intercept = fitted_value(last, "coef_"), fitted_value(last, "intercept_")
     if columns is not None:
         coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
     found = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
     return _with_fill(found, columns)
 
 
-def _with_fill(ours: MulticlassModel, columns: Prepared | None) -> MulticlassModel:
+def _with_fill(ours: MulticlassModel, columns: PreprocessedColumns | None) -> MulticlassModel:
     """Say what stands for missing values."""
     if columns is not None:
         ours.fill = columns.fill_by_name

@@ -59,7 +59,7 @@ class TorchScores:
         """Give what scores rows while the module is left as it was."""
         return _at_rest(self.module, self.dtype, self.n_scores)
 
-    def of(self, rows: Floats) -> Floats:
+    def score_rows(self, rows: Floats) -> Floats:
         """Return the scores of rows, one column for each."""
         with self.at_rest() as scorer:
             return scorer.scores(rows, BATCH).reshape(len(rows), self.n_scores)

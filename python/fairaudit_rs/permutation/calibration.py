@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, arguments, metrics
-from ..data.groups import attribute_name, group_name, label
+from ..data.groups import attribute_name, group_label, group_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
@@ -19,13 +19,13 @@ from ..literals import Missing, MixedClusters, NullHypothesis, Studentize, Undef
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
 from ..results.result import Result
-from ..results.verdict import rejects
-from ..results.words import listed, row_count
-from .left_out import LeftOut, told
-from .outcome import Procedure, run
+from ..results.verdict import rejects_at
+from ..results.words import join_names, row_count
+from .excluded_groups import ExcludedGroup, note_on_excluded
+from .outcome import Procedure, run_test
 from .problem import Problem
-from .question import Question, named_columns, pose, split_strata
-from .relabelling import Audits, Tilted
+from .question import PermutationQuestion, named_columns, pose_metric, split_strata
+from .relabelling import NullAudits, TiltedSampler
 
 #: Confidence of the intervals of measured rates.
 _CONFIDENCE = 0.99
@@ -40,7 +40,7 @@ _GROUPS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rate:
+class RejectionRate:
     """How often the test rejected groups with a gap; 0 is no gap."""
 
     gap: float
@@ -85,8 +85,8 @@ class CalibrationReport(Result):
 
     metric: str
     level: float
-    false_alarms: Rate
-    power: tuple[Rate, ...]
+    false_alarms: RejectionRate
+    power: tuple[RejectionRate, ...]
     group_sizes: dict[Any, int]
     exchanged: str
     null: str
@@ -94,7 +94,7 @@ class CalibrationReport(Result):
     seed: int
     notes: tuple[str, ...]
     attribute: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -126,7 +126,7 @@ class CalibrationReport(Result):
             f"{row_count(n)} of {name}"
             for name, n in zip(self._group_names(), self.group_sizes.values(), strict=True)
         ]
-        return listed(sizes, most=5)
+        return join_names(sizes, most=5)
 
     def _group_names(self) -> list[str]:
         return [group_name(group, self.attribute) for group in self.group_sizes]
@@ -279,7 +279,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose(
+    question = pose_metric(
         table,
         chosen,
         groups=groups,
@@ -301,9 +301,9 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
             argument="gaps",
         )
     equal = problem.equal(wanted_null)
-    sources: list[Audits] = [equal]
-    how = _How(n_resamples=n_resamples, seed=seed, n_threads=n_threads, level=level)
-    sources += [_Retested(problem.unequal(gap), how) for gap in wanted]
+    sources: list[NullAudits] = [equal]
+    how = _AuditOptions(n_resamples=n_resamples, seed=seed, n_threads=n_threads, level=level)
+    sources += [_RebuiltAudits(problem.unequal(gap), how) for gap in wanted]
     total = n_audits * len(sources)
     rates = []
     for i, (gap, source) in enumerate(zip([0.0, *wanted], sources, strict=True)):
@@ -317,7 +317,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         round(1 - level, 12),
         rates[0],
         tuple(rates[1:]),
-        dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
+        dict(zip(map(group_label, problem.keys), problem.n_rows, strict=False)),
         question.exchanged,
         equal.null,
         n_resamples,
@@ -329,7 +329,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
 
 
 @dataclass(frozen=True, kw_only=True)
-class _How:
+class _AuditOptions:
     """How audits are tested."""
 
     n_resamples: int
@@ -339,11 +339,11 @@ class _How:
 
 
 @dataclass(frozen=True)
-class _Retested:
+class _RebuiltAudits:
     """Audits of problems that are made anew: groups with a gap."""
 
-    source: Tilted[Problem]
-    how: _How
+    source: TiltedSampler[Problem]
+    how: _AuditOptions
     null = "shuffle"
     note = None
 
@@ -365,7 +365,7 @@ class _Retested:
             audit = draws.first + i
             try:
                 made = self.source.draw(draws, audit)
-                outcome = run(made, plan, draws.series + 1 + audit)
+                outcome = run_test(made, plan, draws.series + 1 + audit)
                 # A verdict that is withheld rejects nothing.
                 pvalues[i] = 1.0 if outcome.inconclusive else outcome.pvalue
             except NotMeasurableError:
@@ -375,10 +375,10 @@ class _Retested:
         return pvalues
 
 
-def _rate(gap: float, pvalues: list[float], alpha: float) -> Rate:
+def _rate(gap: float, pvalues: list[float], alpha: float) -> RejectionRate:
     measured = [pvalue for pvalue in pvalues if not math.isnan(pvalue)]
-    rejected = sum(rejects(pvalue, alpha) for pvalue in measured)
-    return Rate(
+    rejected = sum(rejects_at(pvalue, alpha) for pvalue in measured)
+    return RejectionRate(
         gap=gap,
         rejected=rejected / len(pvalues),
         confidence_interval=_native.clopper_pearson(rejected, len(pvalues), _CONFIDENCE),
@@ -410,8 +410,10 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
     return [float(gap) for gap in listed]
 
 
-def _notes(question: Question, rates: Sequence[Rate], note: str | None) -> list[str]:
-    left_out = [told(question.left_out)] if question.left_out else []
+def _notes(
+    question: PermutationQuestion, rates: Sequence[RejectionRate], note: str | None
+) -> list[str]:
+    left_out = [note_on_excluded(question.left_out)] if question.left_out else []
     notes = [*([note] if note else []), *question.notes, *left_out, *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.groups import attribute_name, label
+from ..data.groups import attribute_name, group_label
 from ..data.labels import Label
 from ..data.tables import AuditTable
-from ..inference.intervals import within
+from ..inference.intervals import clip_interval
 from ..inference.multiplicity import adjust_pvalues
 from ..literals import Alternative, Missing, PlainAdjustment, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
-from .model_comparison import GapChange, ModelComparison, ModelValue, clearest
-from .paired_question import Drawing, PairedQuestion, pose_twice
+from .model_comparison import GapChange, ModelComparison, ModelValue, clearest_pair
+from .paired_question import PairedQuestion, ReplicateOptions, pose_twice
 
 
 def compare_models(
@@ -145,7 +145,7 @@ def compare_models(
     question = pose_twice(
         table,
         metrics.get(metric),
-        Drawing(
+        ReplicateOptions(
             n_resamples=checked.n_resamples,
             seed=checked.seed,
             n_threads=checked.n_threads,
@@ -158,30 +158,30 @@ def compare_models(
         pos_label=pos_label,
     )
     problem = question.problem
-    names = [label(key) for key in problem.keys]
+    names = [group_label(key) for key in problem.keys]
     found = [problem.compare(pair, level) for pair in question.pairs]
-    pvalues = [getattr(one.size, checked.alternative.replace("-", "_")) for one in found]
+    pvalues = [getattr(gap.size, checked.alternative.replace("-", "_")) for gap in found]
     comparisons = tuple(
         GapChange(
             first=names[i],
             second=names[j],
-            gap_of_first=one.gaps[0],
-            gap_of_second=one.gaps[1],
-            change=one.change.estimate,
-            change_standard_error=one.change.standard_error,
-            change_interval=one.change.interval,
-            change_pvalue=one.change.two_sided,
-            estimate=one.size.estimate,
-            confidence_interval=one.size.interval,
-            statistic=one.size.statistic,
+            gap_of_first=gap.gaps[0],
+            gap_of_second=gap.gaps[1],
+            change=gap.change.estimate,
+            change_standard_error=gap.change.standard_error,
+            change_interval=gap.change.interval,
+            change_pvalue=gap.change.two_sided,
+            estimate=gap.size.estimate,
+            confidence_interval=gap.size.interval,
+            statistic=gap.size.statistic,
             pvalue=pvalue,
             adjusted_pvalue=float(adjusted),
         )
-        for (i, j), one, pvalue, adjusted in zip(
+        for (i, j), gap, pvalue, adjusted in zip(
             question.pairs, found, pvalues, adjust_pvalues(pvalues, adjust), strict=True
         )
     )
-    first_of_all = clearest(comparisons)
+    first_of_all = clearest_pair(comparisons)
     return ModelComparison(
         estimate=first_of_all.estimate,
         standard_error=first_of_all.change_standard_error,
@@ -213,14 +213,14 @@ def _value(question: PairedQuestion, position: int, level: float) -> ModelValue:
     first, second = problem.values[:, position].tolist()
     change = problem.change(position, level)
     return ModelValue(
-        group=label(problem.keys[position]),
+        group=group_label(problem.keys[position]),
         n_rows=problem.n_rows[position],
         n_used=problem.n_used(position),
         n_changed=problem.n_changed(position),
         of_first=first,
         of_second=second,
         change=change.estimate,
-        confidence_interval=within(change.interval, problem.bound),
+        confidence_interval=clip_interval(change.interval, problem.bound),
     )
 
 
@@ -230,15 +230,15 @@ def _warnings(
 ) -> Iterator[str]:
     """Say what a reader must know besides the numbers."""
     problem = question.problem
-    name_of = dict(zip(map(label, problem.keys), problem.names, strict=True))
+    name_of = dict(zip(map(group_label, problem.keys), problem.names, strict=True))
     yield from question.notes_of_rows()
-    for one in comparisons:
-        who = f"{name_of[one.first]} minus {name_of[one.second]}"
-        if one.turned:
+    for comparison in comparisons:
+        who = f"{name_of[comparison.first]} minus {name_of[comparison.second]}"
+        if comparison.turned:
             yield (
                 f"the gap of {who} changes its sign: the sizes of gaps on two sides are compared"
             )
-        if math.isnan(one.pvalue):
+        if math.isnan(comparison.pvalue):
             yield (
                 f"nothing is shown about the gap of {who}: {problem.metric.name}, or its change, "
                 "does not vary within one of them"

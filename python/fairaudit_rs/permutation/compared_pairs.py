@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ..data.groups import label
+from ..data.groups import group_label
 from ..inference.intervals import Pair
 from ..metrics.directions import Better
-from .floors import CountedGroup
-from .question import Question
+from .minimum_counts import GroupCount
+from .question import PermutationQuestion
 
 #: References that the data choose: the group with the highest value, or with the best one.
 HIGHEST, BEST = "highest", "best"
@@ -28,8 +28,8 @@ class ComparedPairs(NamedTuple):
 
 
 def compared_pairs(
-    posed: Question,
-    groups: Sequence[CountedGroup],
+    posed: PermutationQuestion,
+    groups: Sequence[GroupCount],
     reference: Any,
     better: Better | None,
     has_pass: bool,
@@ -41,9 +41,9 @@ def compared_pairs(
     of each other: a pass takes all pairs. The group that is seen as the reference may be another
     one, and a pass that compares with it alone is false in up to 25 % of audits.
     """
-    by_name = {one.group: one for one in groups}
+    by_name = {name.group: name for name in groups}
     keys = posed.problem.keys
-    able = [i for i, key in enumerate(keys) if by_name[label(key)].is_tested]
+    able = [i for i, key in enumerate(keys) if by_name[group_label(key)].is_tested]
     if reference not in (HIGHEST, BEST):
         pairs = tuple(pair for pair in posed.pairs if set(pair) <= set(able))
         return ComparedPairs(pairs, len(pairs))
@@ -59,7 +59,7 @@ def compared_pairs(
     return ComparedPairs((*pairs, *others), n_comparisons, frozenset(others))
 
 
-def _leader(posed: Question, able: Sequence[int], sign: int) -> int:
+def _leader(posed: PermutationQuestion, able: Sequence[int], sign: int) -> int:
     """Return the group whose smallest lead over another one is largest; of -1 the lowest.
 
     Within strata there is one value for each pair, not for each group.

@@ -10,18 +10,18 @@ from typing import Any, get_args
 import numpy as np
 
 from .. import arguments
-from ..data.groups import attribute_name, label
+from ..data.groups import attribute_name, group_label
 from ..errors import ArgumentError
 from ..inference.intervals import Pair
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
 from ..literals import Adjustment, Engine, GapInterval
 from ..progress import ADVICE, Progress
-from ..results.verdict import rejects
-from .gaps import GapIntervals
-from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run
+from ..results.verdict import rejects_at
+from .gap_intervals import GapIntervals
+from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run_test
 from .problem import Problem
-from .question import Question
+from .question import PermutationQuestion
 from .result import Comparison, GroupValue, PermutationResult
 
 ADJUSTMENTS: tuple[Adjustment, ...] = get_args(Adjustment)
@@ -36,7 +36,7 @@ _MANY_UNDEFINED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ComparisonSettings:
     """How a metric is compared, whatever the metric; see `permutation_test`."""
 
     alternative: str
@@ -65,7 +65,7 @@ class Settings:
         random_state: Any,
         n_threads: int | None,
         progress: Any,
-    ) -> Settings:
+    ) -> ComparisonSettings:
         """Check the arguments of a public call."""
         adaptive = arguments.flag("adaptive", adaptive)
         checked = arguments.check(
@@ -91,7 +91,9 @@ class Settings:
         )
 
 
-def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> PermutationResult:
+def compare_groups(
+    question: PermutationQuestion, settings: ComparisonSettings, advice: str = _ADVICE
+) -> PermutationResult:
     """Test whether the metric of a question is equal in all groups.
 
     ``advice`` tells users of long calls what makes them shorter.
@@ -132,8 +134,8 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
     ticker.advice = ADVICE if settings.adaptive else advice
     tests, gaps = [], []
     for pair, series in zip(pairs, question.series_of_pairs, strict=True):
-        test = run(problem, plan, series, pair)
-        intervals.learn(pair, test)
+        test = run_test(problem, plan, series, pair)
+        intervals.add_test(pair, test)
         # The replicates of many pairs are many.
         tests.append(replace(test, shifts=None, melded=None))
         gaps.append(problem.gap(pair))
@@ -141,13 +143,13 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
     # A verdict that is withheld is none: it helps no other pair.
     raw = [1.0 if test.inconclusive is not None else test.pvalue for test in tests]
     if n_groups > 2:
-        test = run(problem, plan, OMNIBUS_SERIES)
+        test = run_test(problem, plan, OMNIBUS_SERIES)
         estimate, confidence_interval = intervals.largest()
         standard_error = math.nan
     else:
-        test = tests[0] if tests else run(problem, plan, OMNIBUS_SERIES)
+        test = tests[0] if tests else run_test(problem, plan, OMNIBUS_SERIES)
         if not tests:
-            intervals.learn((0, 1), test)
+            intervals.add_test((0, 1), test)
         gap = problem.gap((0, 1))
         estimate, standard_error = gap.estimate, gap.standard_error
         confidence_interval = limits[0] if limits else intervals.one_sided((0, 1))
@@ -164,8 +166,8 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
         adjusted = raw
     comparisons = tuple(
         Comparison(
-            first=label(problem.keys[pair[0]]),
-            second=label(problem.keys[pair[1]]),
+            first=group_label(problem.keys[pair[0]]),
+            second=group_label(problem.keys[pair[1]]),
             estimate=gap.estimate,
             standard_error=gap.standard_error,
             statistic=outcome.statistic,
@@ -188,7 +190,7 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
         confidence_interval=confidence_interval,
         alternative=alternative,
         n_rows=sum(problem.n_rows),
-        group_sizes=dict(zip(map(label, problem.keys), problem.n_rows, strict=False)),
+        group_sizes=dict(zip(map(group_label, problem.keys), problem.n_rows, strict=False)),
         seed=settings.seed,
         engine=test.engine,
         warnings=tuple(
@@ -203,7 +205,7 @@ def compare(question: Question, settings: Settings, advice: str = _ADVICE) -> Pe
         n_missing=question.n_missing,
         adjust=adjust,
         studentize=problem.scaling,
-        interval=intervals.shown,
+        interval=intervals.shown_method,
         exchanged=question.exchanged,
         attribute=attribute_name(question.features),
         confidence_level=level,
@@ -242,7 +244,7 @@ def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
     }
     return tuple(
         GroupValue(
-            group=label(key),
+            group=group_label(key),
             value=part.evaluations[i].value,
             standard_error=math.sqrt(part.evaluations[i].variance),
             n_rows=part.n_rows[i],
@@ -257,7 +259,7 @@ def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
 
 
 def _warnings(
-    question: Question,
+    question: PermutationQuestion,
     notes_of_intervals: Sequence[str],
     test: Outcome,
     tests: Sequence[Outcome],
@@ -316,7 +318,7 @@ def _warnings(
     least = many * alone
     # Where all pairs are exact, replicates are those of the test of all groups, which is one.
     drawn = drawn or ([test] if test.engine != "exact" else [])
-    if drawn and not rejects(least, alpha):
+    if drawn and not rejects_at(least, alpha):
         enough = math.ceil((1 + n) * least / alpha)
         of_pairs = len(tests) > 1 and drawn[0] is not test
         pairs = f"{len(tests):,} pairs with " if of_pairs else ""
@@ -328,7 +330,7 @@ def _warnings(
         )
     low, high = interval
     outside = low > 0 or high < 0
-    differ = outside != rejects(test.pvalue, alpha) and test.inconclusive is None
+    differ = outside != rejects_at(test.pvalue, alpha) and test.inconclusive is None
     if len(problem.keys) == 2 and not math.isnan(low) and differ:
         warnings.append(
             "the interval and the test disagree about 0: they are different methods, and this "

@@ -14,7 +14,7 @@ from .. import _native
 from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
-from ..inference.pearson import Correlation, critical_values
+from ..inference.pearson import CorrelationSums, critical_values
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
@@ -131,8 +131,8 @@ class CorrelationProblem(Problem):
         return self._sums.interval(*critical_values(null, level, alternative))
 
     @cached_property
-    def _sums(self) -> Correlation:
-        return Correlation.of(*self.columns, self.rows.stratum)
+    def _sums(self) -> CorrelationSums:
+        return CorrelationSums.from_columns(*self.columns, self.rows.stratum)
 
     @property
     def bound(self) -> float:

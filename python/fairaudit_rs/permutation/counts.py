@@ -17,27 +17,34 @@ from ..data.labels import GroupKey
 from ..inference import mover
 from ..inference.homogeneity import Homogeneity, breslow_day, permuted_homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
-from ..inference.proportions import Share
+from ..inference.proportions import SampleProportion
 from ..inference.pvalues import normal_of_level
 from ..inference.strata import WithinStrata, mantel_haenszel
-from ..metrics.kind import Classes
+from ..metrics.family import RowClasses
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
-from .formulas import Formula, MantelHaenszel
-from .labelled import LabelledProblem
+from .formulas import FormulaMethod, MantelHaenszelMethod
+from .labelled_problem import LabelledProblem
 from .problem import Gap
-from .relabelling import Audits, CountUnits, Resampled, Shuffled, Tilted, TiltedCounts
-from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, ByStratum
+from .relabelling import (
+    CountUnits,
+    NullAudits,
+    ResampledValues,
+    ShuffledGroups,
+    TiltedCounts,
+    TiltedSampler,
+)
+from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, StratumValues
 
-Self = TypeVar("Self", bound="CountedProblem")
+Self = TypeVar("Self", bound="ClassCountProblem")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CountedProblem(LabelledProblem):
+class ClassCountProblem(LabelledProblem):
     """Counts by stratum, group and class."""
 
     counts: NDArray[np.uint64]
-    classes: Classes
+    classes: RowClasses
     #: Whether rows exchange their groups within what the metric conditions on.
     conditional: bool
     strata_names: tuple[str, ...]
@@ -122,17 +129,17 @@ class CountedProblem(LabelledProblem):
         n_rows = tuple(counts.sum(axis=(0, 2)).astype(int).tolist())
         return replace(self, n_rows=n_rows, counts=counts)
 
-    def equal(self, null: str) -> Audits:
+    def equal(self, null: str) -> NullAudits:
         """Return audits of groups with one value: shuffled ones, or those of the weak null."""
         if null == "shuffle" or not self.metric.kind.has_influence:
             return super().equal(null)
         if self.is_proportion:
-            return Shuffled(
+            return ShuffledGroups(
                 self.test(),
                 f"groups with one {self.metric.name} are equal in law: the weak null of a "
                 "proportion of rows that count the same is the shuffle",
             )
-        return Resampled(self._centred())
+        return ResampledValues(self._centred())
 
     def _centred(self) -> _native.WeakNull:
         """Return counts of rows whose metric is 0 in every stratum and group.
@@ -166,7 +173,7 @@ class CountedProblem(LabelledProblem):
             conditioning=None if parts is None else [int(parts[k]) for k in of_class],
         )
 
-    def unequal(self, gap: float) -> Tilted[Any]:
+    def unequal(self, gap: float) -> TiltedSampler[Any]:
         """Return what makes problems of the same rows, in which the first group has a gap."""
         if not self.metric.kind.has_influence:
             return super().unequal(gap)
@@ -190,7 +197,7 @@ class CountedProblem(LabelledProblem):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CountProblem(CountedProblem):
+class CountProblem(ClassCountProblem):
     """One metric of counts."""
 
     def check(self) -> None:
@@ -232,13 +239,15 @@ class CountProblem(CountedProblem):
         """Whether values lie between two known ends and have limits there."""
         return bool(self.metric.kind.sum_of) or super().is_bounded
 
-    def limited(self, position: int) -> mover.Limited:
+    def limited(self, position: int) -> mover.ValueWithLimits:
         """Return the metric of a group with its limits: of sums of proportions, by theirs."""
         counts = self.totals[position].astype(float)
         parts = []
         for factor, hits, misses in self.metric.kind.sum_of:
             n_rows = counts[hits] + counts[misses]
-            parts.append(mover.Part(factor, Share(counts[hits] / n_rows, n_rows)))
+            parts.append(
+                mover.WeightedProportion(factor, SampleProportion(counts[hits] / n_rows, n_rows))
+            )
         if not parts:
             return super().limited(position)
         return mover.by_smoothed(self.evaluations[position].value, parts)
@@ -289,7 +298,7 @@ class CountProblem(CountedProblem):
         return hits, rows
 
     @cached_property
-    def by_stratum(self) -> ByStratum | None:
+    def by_stratum(self) -> StratumValues | None:
         """The metric by stratum and group; None without strata of the user's."""
         if not self.stratified:
             return None
@@ -304,7 +313,7 @@ class CountProblem(CountedProblem):
                     for stratum in self.counts.astype(float)
                 ]
             )
-        return ByStratum(
+        return StratumValues(
             names=self.strata_names,
             strata=self.strata,
             value=value,
@@ -338,6 +347,8 @@ class CountProblem(CountedProblem):
         above = values.ravel()[places]
         return permuted_homogeneity(above, np.ones(n), group == 1, stratum, HOMOGENEITY_SEED)
 
-    def formula(self, method: str) -> Formula:
+    def formula(self, method: str) -> FormulaMethod:
         """Return a method of intervals and margins that needs no replicates."""
-        return MantelHaenszel(self) if method == "mantel-haenszel" else super().formula(method)
+        return (
+            MantelHaenszelMethod(self) if method == "mantel-haenszel" else super().formula(method)
+        )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from ..data.groups import label
+from ..data.groups import group_label
 from ..inference.intervals import Pair
 from ..inference.tolerance import Tolerance
-from .margins import MarginTests
-from .question import Question
+from .question import PermutationQuestion
 from .tolerance import ToleranceQuestion, ToleranceTest, deciding_method
+from .two_one_sided import TwoOneSidedTests
 
 #: The methods that need no replicates.
 _FORMULAS = ("score", "mantel-haenszel", "mover")
@@ -30,25 +30,29 @@ def equality_tests(question: ToleranceQuestion) -> tuple[ToleranceTest, ...]:
     problem = posed.problem
     if method not in _FORMULAS or problem.known_range is not None:
         return ()
-    tested = {one.group for one in question.groups if one.is_tested}
-    able = {i for i, key in enumerate(problem.keys) if label(key) in tested}
+    tested = {group.group for group in question.groups if group.is_tested}
+    able = {i for i, key in enumerate(problem.keys) if group_label(key) in tested}
     pairs = [pair for pair in posed.pairs if set(pair) <= able]
     if len(pairs) > MOST_PAIRS:
         return ()
-    tests = MarginTests(problem=problem, scale="difference", formula=problem.formula(method))
+    tests = TwoOneSidedTests(problem=problem, scale="difference", formula=problem.formula(method))
     return tuple(_test(question, posed, tests, method, pair) for pair in pairs)
 
 
 def _test(
-    question: ToleranceQuestion, posed: Question, tests: MarginTests, method: str, pair: Pair
+    question: ToleranceQuestion,
+    posed: PermutationQuestion,
+    tests: TwoOneSidedTests,
+    method: str,
+    pair: Pair,
 ) -> ToleranceTest:
     """Test a pair, the group with the higher value first."""
     problem = posed.problem
-    gap, margins = problem.gap(pair), tests.at(pair, 0.0)
+    gap, margins = problem.gap(pair), tests.test_pair(pair, 0.0)
     is_unknown = math.isnan(margins.statistic)
     within = problem.within_strata(pair)
-    groups = {one.group: one for one in question.groups}
-    first, second = (groups[label(problem.keys[i])] for i in pair)
+    groups = {group.group: group for group in question.groups}
+    first, second = (groups[group_label(problem.keys[i])] for i in pair)
     if gap.estimate < 0:
         first, second = second, first
         within = None if within is None else within.swapped()
@@ -64,6 +68,6 @@ def _test(
         least=math.nan,
         most=math.nan,
         method=method,
-        reason=tests.why_nothing(pair) if is_unknown else None,
+        reason=tests.explain_untestable(pair) if is_unknown else None,
         within=within,
     )

@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.groups import attribute_name, label
+from ..data.groups import attribute_name, group_label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError
-from ..inference.rows_that_tell import (
+from ..inference.required_rows import (
     PROMISED,
-    RowsThatTell,
-    required,
+    RequiredRows,
+    rows_of_smaller_group,
     rows_that_tell,
     times_to_show_all_within,
 )
 from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import number, numbers, p_text
 from .comparison import group_values
-from .estimates import Maker, drawn_pairs, method_of, resample, warnings_of
-from .left_out import LeftOut, with_left_out
-from .margins import NAMES, MarginTests
-from .question import named_columns, pose, within_strata
+from .estimates import IntervalBuilder, draw_replicates, drawn_pairs, method_of, warnings_of
+from .excluded_groups import ExcludedGroup, with_left_out
+from .question import named_columns, pose_metric, within_strata
 from .result import GroupValue
+from .two_one_sided import NAMES, TwoOneSidedTests
 from .within_strata import PairWithinStrata, StratifiedFinding
 
 METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
@@ -93,13 +93,13 @@ class EquivalenceResult(StratifiedFinding):
     confidence_level: float
     attribute: str
     values: tuple[GroupValue, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
     strata: tuple[str, ...] = ()
     within: tuple[PairWithinStrata, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        shown = rejects(self.pvalue, 1 - self.confidence_level)
+        shown = rejects_at(self.pvalue, 1 - self.confidence_level)
         what = NAMES[self.scale]
         if self.strata:
             what += f" within equal {', '.join(self.strata)}"
@@ -135,7 +135,7 @@ class EquivalenceResult(StratifiedFinding):
         """Say of which groups nothing is shown, so that leaving them out buys no equality."""
         if not self.left_out:
             return ""
-        names = ", ".join(self.name_of(one.group) for one in self.left_out)
+        names = ", ".join(self.name_of(group.group) for group in self.left_out)
         return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
@@ -173,7 +173,7 @@ class EquivalenceResult(StratifiedFinding):
         )
 
     @property
-    def rows_that_tell(self) -> RowsThatTell | None:
+    def rows_that_tell(self) -> RequiredRows | None:
         """How many rows would tell, if all values stay as they are observed.
 
         Where the gap that is hardest to show is within the margin, the rows with which all pairs
@@ -183,7 +183,7 @@ class EquivalenceResult(StratifiedFinding):
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
         level = 1 - self.confidence_level
         unknown = math.isnan(worst.statistic) or not 0 < worst.standard_error < math.inf
-        if rejects(self.pvalue, level) or unknown:
+        if rejects_at(self.pvalue, level) or unknown:
             return None
         gap, error, tolerance = worst.estimate, worst.standard_error, self.margin
         if self.scale == "ratio":
@@ -191,7 +191,9 @@ class EquivalenceResult(StratifiedFinding):
         n_smaller = min(self.group_sizes[group] for group in (worst.first, worst.second))
         n_tests = len(self.comparisons)
         if n_tests > 1 and abs(gap) < tolerance:
-            return required("within", self._times_to_show_all(tolerance, level), n_smaller)
+            return rows_of_smaller_group(
+                "within", self._times_to_show_all(tolerance, level), n_smaller
+            )
         return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
 
     def _times_to_show_all(self, tolerance: float, level: float) -> float:
@@ -199,7 +201,11 @@ class EquivalenceResult(StratifiedFinding):
         is_ratio = self.scale == "ratio"
         place: dict[Any, int] = {}
         values, variances, pairs = [], [], []
-        of_group = {one.group: one for one in self.values if one.metric == self.metric}
+        of_group = {
+            group_value.group: group_value
+            for group_value in self.values
+            if group_value.metric == self.metric
+        }
         for k, pair in enumerate(self.comparisons):
             gap, error = pair.estimate, pair.standard_error
             if is_ratio:
@@ -242,9 +248,9 @@ class EquivalenceResult(StratifiedFinding):
         ] + [
             {
                 "metric": self.metric,
-                "first": self.name_of(one.group),
+                "first": self.name_of(group.group),
                 "second": None,
-                "first_n_rows": one.n_rows,
+                "first_n_rows": group.n_rows,
                 "second_n_rows": None,
                 "scale": self.scale,
                 "margin": self.margin,
@@ -252,14 +258,14 @@ class EquivalenceResult(StratifiedFinding):
                 "low": math.nan,
                 "high": math.nan,
                 "pvalue": math.nan,
-                "reason": one.reason,
+                "reason": group.reason,
             }
-            for one in self.left_out
+            for group in self.left_out
         ]
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""
-        rows = [one.row(self.name_of(one.group)) for one in self.values]
+        rows = [value.row(self.name_of(value.group)) for value in self.values]
         return with_left_out(rows, self.left_out, self.name_of)
 
 
@@ -398,7 +404,7 @@ def equivalence_test(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose(
+    question = pose_metric(
         table,
         chosen,
         groups=groups,
@@ -419,12 +425,12 @@ def equivalence_test(
             argument="scale",
         )
     method = method_of(method, problem, METHODS, scale)
-    bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
+    bootstrap = draw_replicates(problem, method, n_resamples, seed, n_threads, callback)
     # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
     )
-    maker = Maker(
+    maker = IntervalBuilder(
         problem=problem,
         method=method,
         bootstrap=bootstrap,
@@ -432,8 +438,8 @@ def equivalence_test(
         drawn=drawn,
         of_tests=True,
     )
-    names = [label(key) for key in problem.keys]
-    tests = MarginTests(
+    names = [group_label(key) for key in problem.keys]
+    tests = TwoOneSidedTests(
         problem=problem,
         scale=scale,
         formula=maker.formula if bootstrap is None else None,
@@ -442,9 +448,9 @@ def equivalence_test(
     comparisons, notes = [], []
     for pair in question.pairs:
         entry = maker.gap(pair, names) if scale == "difference" else maker.ratio(pair, names)
-        margins = tests.at(pair, margin)
+        margins = tests.test_pair(pair, margin)
         if math.isnan(margins.statistic):
-            notes.append(tests.why_nothing(pair))
+            notes.append(tests.explain_untestable(pair))
         comparisons.append(
             EquivalenceComparison(
                 first=entry.first,

@@ -23,10 +23,10 @@ from ..inference.intervals import (
     simultaneous_factor,
 )
 from ..progress import Progress
-from .drawn import Drawn
-from .formulas import Formula, around, exponential, log_ratios
+from .formulas import FormulaMethod, log_ratios, normal_interval, safe_exp
+from .inversion import InversionMethod
 from .problem import BOOTSTRAP_METHODS, Problem
-from .question import Question
+from .question import PermutationQuestion
 
 _MANY_UNDEFINED = 0.01
 
@@ -68,7 +68,7 @@ def method_of(
     return method
 
 
-def resample(
+def draw_replicates(
     problem: Problem,
     method: str,
     n_resamples: int,
@@ -93,18 +93,18 @@ def drawn_pairs(
     n_threads: int | None,
     callback: Callable[[int, int], object] | None,
     n_pairs: int,
-) -> Drawn | None:
+) -> InversionMethod | None:
     """Return what tests of pairs give by replicates; None when the method needs none of them."""
     if method != "inversion":
         return None
     progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples * n_pairs
     draws = _native.Draws(n_resamples, seed=seed)
-    return Drawn(problem, draws=draws, n_threads=n_threads, progress=progress)
+    return InversionMethod(problem, draws=draws, n_threads=n_threads, progress=progress)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maker:
+class IntervalBuilder:
     """Makes all intervals of a problem by one method."""
 
     problem: Problem
@@ -112,7 +112,7 @@ class Maker:
     bootstrap: Bootstrap | None
     level: float
     #: Replicates of pairs, for the method "inversion".
-    drawn: Drawn | None = None
+    drawn: InversionMethod | None = None
     #: Whether intervals of gaps are what the tests at margins do not reject.
     of_tests: bool = False
     #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
@@ -121,7 +121,7 @@ class Maker:
     )
 
     @property
-    def formula(self) -> Formula:
+    def formula(self) -> FormulaMethod:
         """The method, when it needs no bootstrap replicates."""
         return self.problem.formula(self.method) if self.drawn is None else self.drawn
 
@@ -197,7 +197,7 @@ class Maker:
                 low, high = bootstrap_interval(
                     self.method, log, of_log, values, variances, self.level
                 )
-                interval = exponential(low), exponential(high)
+                interval = safe_exp(low), safe_exp(high)
         elif self.bootstrap is None and self.formula.takes_zero:
             ratio = a / b if b else math.inf if a else math.nan
             interval = self.formula.ratio(pair, self.level)
@@ -252,7 +252,7 @@ class Maker:
             gaps = [self.problem.gap(pair) for pair in pairs]
             bound = self.problem.bound
             return [
-                _clip(around(gap.estimate, gap.standard_error, factor), -bound, bound)
+                _clip(normal_interval(gap.estimate, gap.standard_error, factor), -bound, bound)
                 for gap in gaps
             ]
         each = 1 - (1 - self.level) / len(pairs)
@@ -272,7 +272,7 @@ def _clip(interval: Interval, low: float, high: float) -> Interval:
     return max(interval[0], low), min(interval[1], high)
 
 
-def _notes_of_unknown_gaps(question: Question) -> Iterator[str]:
+def _notes_of_unknown_gaps(question: PermutationQuestion) -> Iterator[str]:
     """Say which gaps within strata have no standard error."""
     problem = question.problem
     errors = {pair: problem.gap(pair).standard_error for pair in question.pairs}
@@ -288,7 +288,9 @@ def _notes_of_unknown_gaps(question: Question) -> Iterator[str]:
         )
 
 
-def warnings_of(question: Question, bootstrap: Bootstrap | None, maker: Maker) -> Iterator[str]:
+def warnings_of(
+    question: PermutationQuestion, bootstrap: Bootstrap | None, maker: IntervalBuilder
+) -> Iterator[str]:
     """Say what a reader must know besides the intervals."""
     problem = question.problem
     yield from question.notes_of_rows()

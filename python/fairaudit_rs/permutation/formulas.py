@@ -1,6 +1,6 @@
 """Methods of intervals and margins that need no replicates: score, MOVER, the normal law.
 
-A `Formula` gives the interval of a value and of a ratio, and tests a gap or ratio against two
+A `FormulaMethod` gives the interval of a value and of a ratio, and tests a gap or ratio against two
 margins; the interval of a gap is asked of the problem, of which tests have it too. A problem says
 which formula belongs to a method (`Problem.formula`), and can bring one of its own.
 """
@@ -21,28 +21,28 @@ from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
 from ..inference.proportions import (
-    Share,
+    SampleProportion,
     difference_interval,
     farrington_manning,
     ratio_interval,
     ratio_score,
-    wilson,
+    wilson_interval,
 )
 from ..inference.pvalues import (
-    clamped,
+    clamp_pvalue,
     monte_carlo_pvalue,
     normal_cdf,
     normal_of_level,
     normal_of_tail,
-    standardized,
+    standardize_gap,
     upper_tail,
 )
-from ..inference.score import Score
+from ..inference.score import ScoreStatistic
 from ..inference.strata import WithinStrata
-from ..inference.tolerance import UNKNOWN, Tails
+from ..inference.tolerance import UNKNOWN, TolerancePValues
 
 
-class Difference(Protocol):
+class GroupDifference(Protocol):
     """A gap of two groups."""
 
     @property
@@ -54,27 +54,27 @@ class Difference(Protocol):
         """Its standard error."""
 
 
-class Measured(Protocol):
+class GroupedMetric(Protocol):
     """A metric in some groups."""
 
     @property
     def evaluations(self) -> Sequence[_native.Evaluation]:
         """The metric in each group."""
 
-    def gap(self, pair: Pair) -> Difference:
+    def gap(self, pair: Pair) -> GroupDifference:
         """Return the difference of two groups."""
 
-    def limited(self, position: int) -> mover.Limited:
+    def limited(self, position: int) -> mover.ValueWithLimits:
         """Return the metric of a group with its limits."""
 
     def log_ratio(self, pair: Pair) -> tuple[float, float]:
         """Return the logarithm of the ratio of two values above 0, and its standard error."""
 
 
-class Margins(NamedTuple):
+class MarginTest(NamedTuple):
     """What is known of a difference or ratio at a lower and an upper margin."""
 
-    tails: Tails
+    tails: TolerancePValues
     #: Of the one of "at most the lower" and "at least the upper" that is further from rejecting;
     #: NaN where nothing is known.
     statistic: float
@@ -87,9 +87,9 @@ class Margins(NamedTuple):
     @classmethod
     def of_replicates(
         cls, t: NDArray[np.float64], estimate: float, error: float, margin: float
-    ) -> Margins:
+    ) -> MarginTest:
         """Return the tests of -+ margin, given (T* - T) / se* of bootstrap replicates."""
-        above, below = (standardized(estimate - end, error) for end in (-margin, margin))
+        above, below = (standardize_gap(estimate - end, error) for end in (-margin, margin))
         undefined = np.isnan(t)
 
         def pvalue(extreme: NDArray[np.bool_]) -> float:
@@ -100,42 +100,43 @@ class Margins(NamedTuple):
             for end in (above, below)
             for extreme in (t >= end - 1e-10 * abs(end), t <= end + 1e-10 * abs(end))
         ]
-        return cls(Tails(*tails), min(above, -below, key=abs))
+        return cls(TolerancePValues(*tails), min(above, -below, key=abs))
 
     @classmethod
-    def of_normal(cls, above: float, below: float) -> Margins:
+    def of_normal(cls, above: float, below: float) -> MarginTest:
         """Return the tests of two normal statistics, those of the lower and the upper margin."""
         if math.isnan(above) or math.isnan(below):
             return NOTHING_KNOWN
-        tails = [clamped(side(z)) for z in (above, below) for side in (upper_tail, normal_cdf)]
-        return cls(Tails(*tails), min(above, -below, key=abs))
+        tails = [clamp_pvalue(side(z)) for z in (above, below) for side in (upper_tail, normal_cdf)]
+        return cls(TolerancePValues(*tails), min(above, -below, key=abs))
 
     @classmethod
-    def of_scores(cls, above: Score, below: Score) -> Margins:
+    def of_scores(cls, above: ScoreStatistic, below: ScoreStatistic) -> MarginTest:
         """Return the tests of two scores, those of the lower and the upper margin."""
         if math.isnan(above.plain) or math.isnan(below.plain):
             return NOTHING_KNOWN
         least_above, least_below = min(above), min(below)
         most_above, most_below = max(above), max(below)
-        # Those of `Score.greater` and `Score.less`, without four looks at each score: audits of
+        # Those of `ScoreStatistic.greater` and `ScoreStatistic.less`, without four looks at each
+        # score: audits of
         # many groups spend their time here.
-        tails = Tails(
-            clamped(upper_tail(least_above)),
-            clamped(normal_cdf(most_above)),
-            clamped(upper_tail(least_below)),
-            clamped(normal_cdf(most_below)),
+        tails = TolerancePValues(
+            clamp_pvalue(upper_tail(least_above)),
+            clamp_pvalue(normal_cdf(most_above)),
+            clamp_pvalue(upper_tail(least_below)),
+            clamp_pvalue(normal_cdf(most_below)),
         )
         return cls(tails, min(least_above, -most_below, key=abs))
 
 
-NOTHING_KNOWN = Margins(UNKNOWN, math.nan)
+NOTHING_KNOWN = MarginTest(UNKNOWN, math.nan)
 
 
 @dataclass(frozen=True)
-class Formula(ABC):
+class FormulaMethod(ABC):
     """A method without replicates, for one problem."""
 
-    problem: Measured
+    problem: GroupedMetric
 
     @abstractmethod
     def value(self, position: int, level: float) -> Interval:
@@ -146,7 +147,7 @@ class Formula(ABC):
         """Return the interval of the ratio of two groups; NaN where it has none."""
 
     @abstractmethod
-    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin.
 
         Where nothing is known p is 1.
@@ -187,14 +188,14 @@ class Formula(ABC):
         return None
 
 
-class Stratified(Measured, Protocol):
+class StratifiedProportions(GroupedMetric, Protocol):
     """Proportions in some groups, also within strata."""
 
     def within(self, pair: Pair) -> WithinStrata:
         """Return two groups within strata."""
 
 
-class _Score(Formula):
+class _ScoreMethod(FormulaMethod):
     """Proportions: Wilson's interval, the score tests of differences and of ratios."""
 
     @property
@@ -202,23 +203,25 @@ class _Score(Formula):
         return True
 
     def value(self, position: int, level: float) -> Interval:
-        return wilson(*self._share(position), normal_of_level(level))
+        return wilson_interval(*self._share(position), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self._share(i) for i in pair)
         return ratio_interval(first, second, normal_of_level(level))
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         evaluations = self.problem.evaluations
         first, second = evaluations[pair[0]], evaluations[pair[1]]
         counts = (first.numerator, first.denominator, second.numerator, second.denominator)
         if scale == "ratio":
-            return Margins.of_scores(ratio_score(*counts, margin), ratio_score(*counts, 1 / margin))
+            return MarginTest.of_scores(
+                ratio_score(*counts, margin), ratio_score(*counts, 1 / margin)
+            )
         if margin >= 1:
             raise ArgumentError(
                 f"margin is {margin:g}; accepted: below 1 for proportions", argument="margin"
             )
-        return Margins.of_scores(
+        return MarginTest.of_scores(
             farrington_manning(*counts, -margin), farrington_manning(*counts, margin)
         )
 
@@ -226,20 +229,20 @@ class _Score(Formula):
         first, second = (self._share(i) for i in pair)
         return difference_interval(first, second, normal_of_level(level))
 
-    def _share(self, position: int) -> Share:
+    def _share(self, position: int) -> SampleProportion:
         entry = self.problem.evaluations[position]
-        return Share(entry.value, entry.denominator)
+        return SampleProportion(entry.value, entry.denominator)
 
 
 @dataclass(frozen=True)
-class MantelHaenszel(Formula):
+class MantelHaenszelMethod(FormulaMethod):
     """Differences and ratios of proportions within strata; values are not within them."""
 
-    problem: Stratified
+    problem: StratifiedProportions
 
     def value(self, position: int, level: float) -> Interval:
         """Return the interval of the metric of all rows of a group."""
-        return _Score(self.problem).value(position, level)
+        return _ScoreMethod(self.problem).value(position, level)
 
     @property
     def takes_zero(self) -> bool:
@@ -250,19 +253,21 @@ class MantelHaenszel(Formula):
         """Return the ratios that the score test within strata does not reject."""
         return self.problem.within(pair).ratio_interval(normal_of_level(level))
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
         within = self.problem.within(pair)
         if scale == "ratio":
-            return Margins.of_scores(within.ratio_score(margin), within.ratio_score(1 / margin))
+            return MarginTest.of_scores(within.ratio_score(margin), within.ratio_score(1 / margin))
         if margin >= 1:
             raise ArgumentError(
                 f"margin is {margin:g}; accepted: below 1 for proportions", argument="margin"
             )
-        return Margins.of_scores(within.difference_score(-margin), within.difference_score(margin))
+        return MarginTest.of_scores(
+            within.difference_score(-margin), within.difference_score(margin)
+        )
 
 
-class _Mover(Formula):
+class _MoverMethod(FormulaMethod):
     """Limits of each value, put together; of ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
@@ -270,37 +275,41 @@ class _Mover(Formula):
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self.problem.limited(i).logarithm() for i in pair)
-        low, high = mover.difference(first, second, normal_of_level(level))
-        return exponential(low), exponential(high)
+        low, high = mover.difference_interval(first, second, normal_of_level(level))
+        return safe_exp(low), safe_exp(high)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         first, second = self._limited(pair, scale)
         margin = -math.log(margin) if scale == "ratio" else margin
-        above = mover.statistic(first, second, -margin)
-        return Margins.of_normal(above, mover.statistic(first, second, margin) if margin else above)
+        above = mover.margin_statistic(first, second, -margin)
+        return MarginTest.of_normal(
+            above, mover.margin_statistic(first, second, margin) if margin else above
+        )
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
         """Return the farther end of the interval whose ends the two tests reject at the level."""
-        low, high = mover.difference(*self._limited(pair, scale), normal_of_tail(level))
+        low, high = mover.difference_interval(*self._limited(pair, scale), normal_of_tail(level))
         return None if math.isnan(low) else max(high, -low)
 
-    def _limited(self, pair: Pair, scale: str) -> tuple[mover.Limited, mover.Limited]:
+    def _limited(
+        self, pair: Pair, scale: str
+    ) -> tuple[mover.ValueWithLimits, mover.ValueWithLimits]:
         first, second = (self.problem.limited(i) for i in pair)
         return (first.logarithm(), second.logarithm()) if scale == "ratio" else (first, second)
 
 
-class _Normal(Formula):
+class _NormalMethod(FormulaMethod):
     """The normal law with the linearised variance; of ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
         entry = self.problem.evaluations[position]
-        return around(entry.value, math.sqrt(entry.variance), normal_of_level(level))
+        return normal_interval(entry.value, math.sqrt(entry.variance), normal_of_level(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        low, high = around(*self.problem.log_ratio(pair), normal_of_level(level))
-        return exponential(low), exponential(high)
+        low, high = normal_interval(*self.problem.log_ratio(pair), normal_of_level(level))
+        return safe_exp(low), safe_exp(high)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> Margins:
+    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         if scale == "ratio":
             estimate, error = self.problem.log_ratio(pair)
             margin = -math.log(margin)
@@ -311,15 +320,19 @@ class _Normal(Formula):
         if not (varies and error > 0):
             # No variation is no precision: few rows can agree by chance.
             return NOTHING_KNOWN
-        return Margins.of_normal(
-            standardized(estimate + margin, error), standardized(estimate - margin, error)
+        return MarginTest.of_normal(
+            standardize_gap(estimate + margin, error), standardize_gap(estimate - margin, error)
         )
 
 
-FORMULAS: dict[str, type[Formula]] = {"score": _Score, "mover": _Mover, "delta": _Normal}
+FORMULAS: dict[str, type[FormulaMethod]] = {
+    "score": _ScoreMethod,
+    "mover": _MoverMethod,
+    "delta": _NormalMethod,
+}
 
 
-def log_ratio(problem: Measured, pair: Pair) -> tuple[float, float]:
+def log_ratio(problem: GroupedMetric, pair: Pair) -> tuple[float, float]:
     """Return the logarithm of the ratio of two values above 0, and its standard error."""
     first, second = (problem.evaluations[i] for i in pair)
     error = math.sqrt(_relative(first) + _relative(second))
@@ -345,11 +358,11 @@ def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], N
     return np.log(a / b), v_a / a**2 + v_b / b**2
 
 
-def around(estimate: float, error: float, z: float) -> Interval:
+def normal_interval(estimate: float, error: float, z: float) -> Interval:
     """Return the estimate -+ z standard errors; NaN where there is no standard error."""
     return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
 
 
-def exponential(value: float) -> float:
+def safe_exp(value: float) -> float:
     """Return e^value, infinite beyond what floats hold."""
     return math.exp(value) if not value >= 700 else math.inf

@@ -23,7 +23,7 @@ from .. import _native
 from ..data.equality import Value
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.pvalues import monte_carlo_pvalue
-from ..metrics.compiled import address_of
+from ..metrics.compiled_functions import address_of
 
 #: Replicates that a worker process gets at a time.
 _CHUNK = 16
@@ -32,7 +32,7 @@ _PROCESSES_PER_CORE = 2
 
 
 @dataclass(frozen=True)
-class Stratum:
+class FunctionStratum:
     """A function in a stratum of the user's: the cell of its first group, values, weight."""
 
     first: int
@@ -172,7 +172,7 @@ class FunctionRun(Value):
             return None
         return of_unit if of_row is None else of_unit[of_row]
 
-    def strata_of(self, group: NDArray[Any]) -> list[Stratum]:
+    def strata_of(self, group: NDArray[Any]) -> list[FunctionStratum]:
         """Return the strata in which every group has a value, from two units of each group on."""
         assert self.stratum is not None
         n_groups = self.units.n_groups
@@ -189,7 +189,7 @@ class FunctionRun(Value):
             if not any(map(math.isnan, values)):
                 # D = (sum w)^2 / sum w^2; of two groups this is D_1 D_2 / (D_1 + D_2).
                 weight = 1 / sum(float((w**2).sum() / w.sum() ** 2) for w in units)
-                strata.append(Stratum(first, values, weight))
+                strata.append(FunctionStratum(first, values, weight))
         return strata
 
     def _weights_of_units(self, rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -202,7 +202,7 @@ class FunctionRun(Value):
 
     def _over_strata(
         self,
-        strata: list[Stratum],
+        strata: list[FunctionStratum],
         group: NDArray[Any],
         draws: _native.Draws,
         replicate: int | None,

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from .. import arguments, metrics
-from ..data.groups import attribute_name, label
+from ..data.groups import attribute_name, group_label
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..literals import IntervalMethod, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric
 from ..results.words import number
-from .estimates import Estimate, Maker, drawn_pairs, method_of, resample, warnings_of
-from .left_out import LeftOut, with_left_out
-from .question import named_columns, pose, within_strata
+from .estimates import (
+    Estimate,
+    IntervalBuilder,
+    draw_replicates,
+    drawn_pairs,
+    method_of,
+    warnings_of,
+)
+from .excluded_groups import ExcludedGroup, with_left_out
+from .question import named_columns, pose_metric, within_strata
 from .within_strata import PairWithinStrata, StratifiedFinding
 
 METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
@@ -71,7 +78,7 @@ class IntervalResult(StratifiedFinding):
     n_missing: int
     confidence_level: float
     attribute: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
     strata: tuple[str, ...] = ()
     within: tuple[PairWithinStrata, ...] = ()
 
@@ -98,7 +105,7 @@ class IntervalResult(StratifiedFinding):
 
     def _furthest(self) -> str:
         """Name the groups that are furthest apart, among those that are compared."""
-        gap = max(self.gaps, key=lambda one: abs(one.estimate))
+        gap = max(self.gaps, key=lambda estimate: abs(estimate.estimate))
         if gap.estimate == 0:
             return f"of {len(self.group_sizes)} groups ({self.sizes()})"
         most, least = (gap.first, gap.second)[:: 1 if gap.estimate > 0 else -1]
@@ -121,15 +128,15 @@ class IntervalResult(StratifiedFinding):
         rows = [
             {
                 "metric": self.metric,
-                "group": self.name_of(one.first),
-                "n_rows": self.group_sizes[one.first],
-                "n_used": one.n_used,
-                "value": one.estimate,
-                "standard_error": one.standard_error,
-                "low": one.confidence_interval[0],
-                "high": one.confidence_interval[1],
+                "group": self.name_of(value.first),
+                "n_rows": self.group_sizes[value.first],
+                "n_used": value.n_used,
+                "value": value.estimate,
+                "standard_error": value.standard_error,
+                "low": value.confidence_interval[0],
+                "high": value.confidence_interval[1],
             }
-            for one in self.values
+            for value in self.values
         ]
         return with_left_out(rows, self.left_out, self.name_of)
 
@@ -161,17 +168,17 @@ class IntervalResult(StratifiedFinding):
             {
                 "metric": self.metric,
                 "kind": "value",
-                "first": self.name_of(one.group),
+                "first": self.name_of(group.group),
                 "second": None,
-                "first_n_rows": one.n_rows,
+                "first_n_rows": group.n_rows,
                 "second_n_rows": None,
                 "estimate": math.nan,
                 "standard_error": math.nan,
                 "low": math.nan,
                 "high": math.nan,
-                "reason": one.reason,
+                "reason": group.reason,
             }
-            for one in self.left_out
+            for group in self.left_out
         ]
 
 
@@ -296,7 +303,7 @@ def intervals(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose(
+    question = pose_metric(
         table,
         chosen,
         groups=groups,
@@ -312,24 +319,26 @@ def intervals(
     )
     problem, marginal = question.problem, question.marginal
     method = method_of(method, problem, METHODS)
-    bootstrap = resample(problem, method, n_resamples, seed, n_threads, callback)
+    bootstrap = draw_replicates(problem, method, n_resamples, seed, n_threads, callback)
     everything = question.pairs
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(everything)
     )
-    maker = Maker(problem=problem, method=method, bootstrap=bootstrap, level=level, drawn=drawn)
+    maker = IntervalBuilder(
+        problem=problem, method=method, bootstrap=bootstrap, level=level, drawn=drawn
+    )
     of_values = maker
     if marginal is not None:
         usual = method_of("auto", marginal, METHODS)
-        of_values = Maker(
+        of_values = IntervalBuilder(
             problem=marginal,
             method=usual,
-            bootstrap=resample(marginal, usual, n_resamples, seed, n_threads, None),
+            bootstrap=draw_replicates(marginal, usual, n_resamples, seed, n_threads, None),
             level=level,
             drawn=drawn_pairs(marginal, usual, n_resamples, seed, n_threads, None, n_pairs=0),
         )
     k = len(problem.keys)
-    names = [label(key) for key in problem.keys]
+    names = [group_label(key) for key in problem.keys]
     together = maker.simultaneous(everything)
     largest, of_largest = maker.largest(everything, together)
     gaps = tuple(maker.gap(pair, names) for pair in question.pairs)

@@ -20,8 +20,8 @@ from ..literals import (
     Undefined,
 )
 from ..metrics.metric import AnyMetric
-from .comparison import Settings, compare
-from .question import named_columns, pose, split_strata
+from .comparison import ComparisonSettings, compare_groups
+from .question import named_columns, pose_metric, split_strata
 from .result import PermutationResult
 
 
@@ -207,7 +207,7 @@ def permutation_test(
     >>> result.engine, round(result.pvalue, 4)
     ('exact', 0.0476)
     """
-    settings = Settings.checked(
+    settings = ComparisonSettings.checked(
         alternative=alternative,
         adjust=adjust,
         engine=engine,
@@ -235,7 +235,7 @@ def permutation_test(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose(
+    question = pose_metric(
         table,
         chosen,
         groups=groups,
@@ -250,7 +250,7 @@ def permutation_test(
         n_threads=settings.n_threads,
         seed=settings.seed,
     )
-    return compare(question, settings)
+    return compare_groups(question, settings)
 
 
 def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[PermutationResult]:
@@ -259,9 +259,9 @@ def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[P
     The arguments are those of `permutation_test`, with its defaults; all tests have one seed.
     """
     parameters = signature(permutation_test).parameters
-    asked = {name: one.default for name, one in parameters.items()} | given
-    settings = Settings.checked(
-        **{name: asked[name] for name in signature(Settings.checked).parameters}
+    asked = {name: parameter.default for name, parameter in parameters.items()} | given
+    settings = ComparisonSettings.checked(
+        **{name: asked[name] for name in signature(ComparisonSettings.checked).parameters}
     )
     chosen = [metrics.get(name) for name in metric_names]
     conditional, own_strata = split_strata(asked["strata"])
@@ -269,13 +269,13 @@ def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[P
     table = AuditTable.make(
         **{name: asked[name] for name in (*columns, "sample_weight", "missing", "mixed_clusters")},
         strata=own_strata,
-        extra=list(dict.fromkeys(name for one in chosen for name in named_columns(one))),
+        extra=list(dict.fromkeys(name for metric in chosen for name in named_columns(metric))),
     )
     shared = table.shared() if len(chosen) > 1 else table
     posed = ["groups", "reference", "undefined", "min_group_size", "studentize", "score_bins"]
     return [
-        compare(
-            pose(
+        compare_groups(
+            pose_metric(
                 shared,
                 metric,
                 **{name: asked[name] for name in (*posed, "pos_label")},

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..results.result import Finding
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import number, numbers, p_text, row_count
-from .left_out import LeftOut, with_left_out
+from .excluded_groups import ExcludedGroup, with_left_out
 
 #: Up to so many groups are printed with the sentence.
 _MOST_LINES = 12
@@ -66,7 +66,7 @@ class GapChange:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overall:
+class OverallChange:
     """What becomes of all compared rows together."""
 
     #: "accuracy"; "agreement", the share of rows decided alike, where there are no labels; else
@@ -134,14 +134,14 @@ class ModelComparison(Finding):
     metric: str
     comparisons: tuple[GapChange, ...]
     values: tuple[ModelValue, ...]
-    overall: Overall
+    overall: OverallChange
     adjust: str
     method: str
     n_resamples: int
     n_missing: int
     confidence_level: float
     attribute: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
@@ -163,7 +163,7 @@ class ModelComparison(Finding):
             f"{self.metric} of {len(self.group_sizes)} groups ({self.sizes()}): of "
             f"{len(self.comparisons):,} gaps,"
         )
-        clear = clearest(self.comparisons)
+        clear = clearest_pair(self.comparisons)
         if not found:
             return (
                 f"{start} none changes its size by more than chance explains at the "
@@ -181,7 +181,7 @@ class ModelComparison(Finding):
         )
 
     def _found(self, pair: GapChange) -> bool:
-        return rejects(pair.adjusted_pvalue, 1 - self.confidence_level)
+        return rejects_at(pair.adjusted_pvalue, 1 - self.confidence_level)
 
     def _level(self) -> str:
         return f"{100 * (1 - self.confidence_level):.3g} %"
@@ -249,11 +249,11 @@ class ModelComparison(Finding):
             {
                 **empty,
                 "metric": self.metric,
-                "first": self.name_of(one.group),
-                "first_n_rows": one.n_rows,
-                "reason": one.reason,
+                "first": self.name_of(group.group),
+                "first_n_rows": group.n_rows,
+                "reason": group.reason,
             }
-            for one in self.left_out
+            for group in self.left_out
         ]
 
     def group_rows(self) -> list[dict[str, Any]]:
@@ -261,17 +261,17 @@ class ModelComparison(Finding):
         rows = [
             {
                 "metric": self.metric,
-                "group": self.name_of(one.group),
-                "n_rows": one.n_rows,
-                "n_used": one.n_used,
-                "n_changed": one.n_changed,
-                "of_first": one.of_first,
-                "of_second": one.of_second,
-                "change": one.change,
-                "low": one.confidence_interval[0],
-                "high": one.confidence_interval[1],
+                "group": self.name_of(value.group),
+                "n_rows": value.n_rows,
+                "n_used": value.n_used,
+                "n_changed": value.n_changed,
+                "of_first": value.of_first,
+                "of_second": value.of_second,
+                "change": value.change,
+                "low": value.confidence_interval[0],
+                "high": value.confidence_interval[1],
             }
-            for one in self.values
+            for value in self.values
         ]
         return with_left_out(rows, self.left_out, self.name_of)
 
@@ -281,9 +281,10 @@ class ModelComparison(Finding):
         if not 2 < len(self.values) <= _MOST_LINES:
             return []
         return [
-            f"  {self.name_of(one.group)}: {number(one.of_first)} to {number(one.of_second)}, "
-            f"{row_count(one.n_rows, one.n_used)}"
-            for one in self.values
+            f"  {self.name_of(value.group)}: {number(value.of_first)} to "
+            f"{number(value.of_second)}, "
+            f"{row_count(value.n_rows, value.n_used)}"
+            for value in self.values
         ]
 
 
@@ -292,6 +293,6 @@ def _last_of_all(pvalue: float) -> float:
     return math.inf if math.isnan(pvalue) else pvalue
 
 
-def clearest(comparisons: Sequence[GapChange]) -> GapChange:
+def clearest_pair(comparisons: Sequence[GapChange]) -> GapChange:
     """Return the pair with the smallest adjusted p-value."""
-    return min(comparisons, key=lambda one: _last_of_all(one.adjusted_pvalue))
+    return min(comparisons, key=lambda change: _last_of_all(change.adjusted_pvalue))

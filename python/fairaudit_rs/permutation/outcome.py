@@ -18,14 +18,14 @@ from ..inference.pvalues import (
     anytime_pvalue,
     boundaries_up_to,
     monte_carlo_pvalue,
-    standardized,
+    standardize_gap,
 )
 from ..progress import Progress
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import p_text
-from .melded import Melded
+from .melded_limits import MeldedLimits
 from .problem import Problem
-from .skewed import tails
+from .skewness import count_tails
 from .strata import share_strata, why_unshared
 
 #: A first series of replicates, of all groups together, that no pair uses.
@@ -79,14 +79,14 @@ class Outcome:
     #: The test at any gap, of two groups of a mean or ratio.
     shifts: _native.Shifts | None = None
     #: Limits of all groups that know the range of their values.
-    melded: Melded | None = None
+    melded: MeldedLimits | None = None
     #: Why there is no verdict.
     inconclusive: str | None = None
     #: 2 when the p-value is twice that of a side.
     n_sides: int = 1
 
 
-def run(
+def run_test(
     problem: Problem, how: Procedure, series: int, chosen: Sequence[int] | None = None
 ) -> Outcome:
     """Test the groups at some positions; all by default.
@@ -157,7 +157,7 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
     counted = min(round(pvalue / n_sides * (n + 1)) - 1, n)
     low, high = _native.clopper_pearson(counted, n, 0.99)
     return Outcome(
-        statistic=standardized(gap.estimate, gap.standard_error),
+        statistic=standardize_gap(gap.estimate, gap.standard_error),
         pvalue=pvalue,
         pvalue_interval=(min(1.0, n_sides * low), min(1.0, n_sides * high)),
         engine="melded",
@@ -230,14 +230,14 @@ def _corrected(
     for end in boundaries:
         drawn = native.shifts(how.draws(series, end, 0 if shifts is None else shifts.n), call)
         shifts = drawn if shifts is None else shifts.joined(drawn)
-        found = tails(shifts, alternative, call)
+        found = count_tails(shifts, alternative, call)
         if not how.adaptive:
             pvalue = found.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
             break
         how.progress.show(end)
         pvalue = min(pvalue, found.pvalue(partial(anytime_pvalue, n=end)))
         surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
-        if rejects(pvalue, _alpha(problem, how, groups)) or surely_above:
+        if rejects_at(pvalue, _alpha(problem, how, groups)) or surely_above:
             break
     assert shifts is not None
     assert found is not None
@@ -253,7 +253,7 @@ def _corrected(
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
-        inconclusive=problem.why_withheld(tuple(groups), shifts, rejects(pvalue, 1 - how.level)),
+        inconclusive=problem.why_withheld(tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)),
         n_sides=found.n_sides,
     )
 
@@ -354,7 +354,7 @@ def _until_decided(
         pvalue = min(pvalue, anytime_pvalue(extreme, end))
         interval = _native.clopper_pearson(extreme, end, level)
         surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
-        if rejects(pvalue, alpha) or surely_above:
+        if rejects_at(pvalue, alpha) or surely_above:
             break
     how.progress.finish(drawn=False)
     statistic, null = problem.scaled(statistic, null)

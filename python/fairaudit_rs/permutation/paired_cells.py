@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inference.intervals import Pair
-from ..inference.paired import Difference, by_law
-from .paired import OF_FIRST, OF_SECOND, CountedTwice, Floats, correlation_of
+from ..inference.paired_differences import PairedDifference, by_law
+from .paired_problem import OF_FIRST, OF_SECOND, Floats, PairedCountProblem, correlation_of
 
 #: By label, first and second decision: one row more where the decisions differ, and everywhere.
 _MORE_CHANGED = np.array([0, 1, 1, 0] * 2)
@@ -35,7 +35,7 @@ class _Spread(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellsProblem(CountedTwice):
+class PairedCellProblem(PairedCountProblem):
     """A metric of counts whose denominator depends on decisions."""
 
     @cached_property
@@ -87,12 +87,12 @@ class CellsProblem(CountedTwice):
         parts = ((second - first) ** 2, (second + first) ** 2, second**2 - first**2)
         return np.array([float((cells * part).sum()) for part in parts])
 
-    def change(self, position: int, level: float) -> Difference:
+    def change(self, position: int, level: float) -> PairedDifference:
         """Return the second value of a group less the first one."""
         first, second = self.values[:, position].tolist()
         return by_law(second - first, math.sqrt(self._spreads[position].change), level)
 
-    def tested(self, pair: Pair, level: float) -> tuple[Difference, Difference, float]:
+    def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
         """Return the difference and the sum of two gaps, and their correlation."""
         first, second = (float(row[pair[0]] - row[pair[1]]) for row in self.values)
         spread = _Spread(

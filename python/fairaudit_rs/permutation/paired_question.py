@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from ..data.cells import Cells
 from ..data.groups import choose_groups, pairs_of
 from ..data.labels import GroupKey, Label
+from ..data.paired_counts import PairedCounts
 from ..data.rows import Rows
 from ..data.tables import AuditTable
-from ..data.twice import Twice
 from ..errors import ArgumentError
 from ..inference.intervals import Pair
 from ..metrics.metric import Metric
 from ..progress import Progress
-from .left_out import Leaving, LeftOut, told
-from .paired import PairedProblem, RateProblem, has_fixed_rows
-from .paired_cells import CellsProblem
-from .paired_rows import FunctionOfTwo, InfluenceProblem, PairedRows
+from .excluded_groups import ExcludedGroup, ExclusionRule, note_on_excluded
+from .paired_cells import PairedCellProblem
+from .paired_problem import PairedProblem, PairedRateProblem, has_fixed_rows
+from .paired_rows import PairedFunctionProblem, PairedInfluenceProblem, PairedRowProblem
 from .question import named_columns
 from .units import positions_of
 
@@ -38,7 +38,7 @@ class PairedQuestion:
     n_rows: int
     n_missing: int
     features: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[ExcludedGroup, ...]
     #: What a reader must know of how the rows were read.
     notes: tuple[str, ...] = ()
 
@@ -50,11 +50,11 @@ class PairedQuestion:
                 f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
                 f"{' or '.join(self.features)} and belong to no group"
             )
-        return [*notes, *self.notes, *([told(self.left_out)] if self.left_out else [])]
+        return [*notes, *self.notes, *([note_on_excluded(self.left_out)] if self.left_out else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing:
+class ReplicateOptions:
     """How replicates are drawn."""
 
     n_resamples: int
@@ -66,7 +66,7 @@ class Drawing:
 def pose_twice(
     table: AuditTable,
     metric: Metric,
-    drawing: Drawing,
+    drawing: ReplicateOptions,
     *,
     groups: Sequence[Any] | None,
     reference: Any,
@@ -78,7 +78,7 @@ def pose_twice(
     decides = _check(table, metric)
     twice = rows = None
     if metric.is_counts:
-        twice = table.decided_twice(pos_label=pos_label, n_threads=drawing.n_threads)
+        twice = table.count_paired(pos_label=pos_label, n_threads=drawing.n_threads)
         cells = twice.cells
     else:
         rows = _rows(table, metric, decides, pos_label)
@@ -93,7 +93,7 @@ def pose_twice(
         return _problem_of_counts(twice, metric, ordered, "y_true" in table.roles)
 
     chosen = choose_groups(cells, groups, reference)
-    leaving = Leaving(
+    leaving = ExclusionRule(
         make=make,
         metric=metric.name,
         sizes=cells.group_sizes(),
@@ -101,7 +101,7 @@ def pose_twice(
         undefined=undefined,
         min_group_size=min_group_size,
     )
-    problem, left_out = leaving.rest(chosen)
+    problem, left_out = leaving.split_off(chosen)
     kept = [key for key in chosen if key in problem.keys]
     order = tuple(problem.keys.index(key) for key in kept)
     pairs = [(order[i], order[j]) for i, j in pairs_of(kept, reference)]
@@ -175,14 +175,14 @@ def _rows(table: AuditTable, metric: Metric, decides: bool, pos_label: Label) ->
 
 
 def _problem_of_counts(
-    twice: Twice, metric: Metric, keys: Sequence[GroupKey], has_labels: bool
+    twice: PairedCounts, metric: Metric, keys: Sequence[GroupKey], has_labels: bool
 ) -> PairedProblem:
     places = _places(twice.cells, keys)
     sizes = twice.cells.group_sizes()
     n_rows, features = tuple(sizes[key] for key in keys), twice.cells.sensitive_features
     counts = twice.counts[places]
     if has_fixed_rows(metric):
-        return RateProblem(
+        return PairedRateProblem(
             metric=metric,
             keys=tuple(keys),
             n_rows=n_rows,
@@ -190,7 +190,7 @@ def _problem_of_counts(
             counts=counts,
             has_labels=has_labels,
         )
-    return CellsProblem(
+    return PairedCellProblem(
         metric=metric,
         keys=tuple(keys),
         n_rows=n_rows,
@@ -201,7 +201,7 @@ def _problem_of_counts(
 
 
 def _problem_of_rows(
-    rows: Rows, metric: Metric, keys: Sequence[GroupKey], decides: bool, drawing: Drawing
+    rows: Rows, metric: Metric, keys: Sequence[GroupKey], decides: bool, drawing: ReplicateOptions
 ) -> PairedProblem:
     position = positions_of(rows.cells, keys)[rows.group]
     order, turned = _in_one_order(rows, position)
@@ -209,9 +209,9 @@ def _problem_of_rows(
     sizes = rows.cells.group_sizes()
     own = "y_pred" if decides else "y_score"
     labels = {name: taken.columns[name] for name in ("y_true",) if name in taken.columns}
-    kind: type[PairedRows] = InfluenceProblem
+    kind: type[PairedRowProblem] = PairedInfluenceProblem
     if metric.kind.reads == "function":
-        kind = FunctionOfTwo
+        kind = PairedFunctionProblem
     return kind(
         metric=metric,
         keys=tuple(keys),

@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.intervals import Pair, within
-from ..inference.paired import Difference, by_law, nothing
+from ..inference.intervals import Pair, clip_interval
+from ..inference.paired_differences import PairedDifference, by_law, unknown_difference
 from ..inference.pvalues import monte_carlo_pvalue
 from ..metrics.row_values import Exchange, fewer_of_labels
 from ..progress import Progress
 from .function_run import FunctionRun
-from .model_comparison import Overall
-from .paired import Floats, PairedProblem, correlation_of
-from .skewed import limits
+from .model_comparison import OverallChange
+from .paired_problem import Floats, PairedProblem, correlation_of
+from .skewness import invert_test
 
 #: Of a variance: what rounding leaves of 0.
 _ROUNDING = 1e-28
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairedRows(PairedProblem):
+class PairedRowProblem(PairedProblem):
     """Rows in an order that is theirs alone: by group, label and what both models say of them."""
 
     #: Of each row, the place of its group among the keys.
@@ -57,16 +57,16 @@ class PairedRows(PairedProblem):
             return f"{few} {what}"
         return f"{self.n_rows[position]:,} rows"
 
-    def overall(self, level: float) -> Overall:
+    def overall(self, level: float) -> OverallChange:
         """Return the metric in all rows with both models."""
         first, second = self.all_values[:, self.everyone].tolist()
         change = self.change(self.everyone, level)
-        return Overall(
+        return OverallChange(
             measure=self.metric.name,
             of_first=first,
             of_second=second,
             estimate=change.estimate,
-            confidence_interval=within(change.interval, self.bound),
+            confidence_interval=clip_interval(change.interval, self.bound),
             n_rows=len(self.group),
         )
 
@@ -95,7 +95,7 @@ class PairedRows(PairedProblem):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InfluenceProblem(PairedRows):
+class PairedInfluenceProblem(PairedRowProblem):
     """The AUC, means and ratios of sums: what every row adds to the change is compared as a mean.
 
     It is the value of the group and the influence of the row on it, of both models together; two
@@ -146,7 +146,7 @@ class InfluenceProblem(PairedRows):
         found[len(self.group) :] = self.metric.kind.influence(columns, None)
         return found
 
-    def change(self, position: int, level: float) -> Difference:
+    def change(self, position: int, level: float) -> PairedDifference:
         """Return the second value of a group, or of all rows, less the first one."""
         part = self._twice == position
         first, second = (influence[part] for influence in self._influences)
@@ -157,12 +157,12 @@ class InfluenceProblem(PairedRows):
         rows = np.bincount(labels)
         value_1, value_2 = self.all_values[:, position].tolist()
         if rows.min() < 2:
-            return nothing(value_2 - value_1)
+            return unknown_difference(value_2 - value_1)
         variance = float((np.bincount(labels, squares) * rows / (rows - 1)).sum()) / n**2
         error = math.sqrt(variance) if variance > _ROUNDING else 0.0
         return by_law(value_2 - value_1, error, level, float(rows.min() - 1))
 
-    def tested(self, pair: Pair, level: float) -> tuple[Difference, Difference, float]:
+    def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
         """Return the difference and the sum of two gaps, and their correlation."""
         # In one order of the groups and of the models, whatever that of the comparison.
         i, j = sorted(pair)
@@ -184,11 +184,11 @@ class InfluenceProblem(PairedRows):
 
     def _means(
         self, influence: Floats, values: Floats, code: NDArray[np.uint16], level: float
-    ) -> Difference:
+    ) -> PairedDifference:
         """Compare two groups by the means of what rows add to a value."""
         spread = np.bincount(code, influence**2) / np.bincount(code) ** 2
         if spread.min() <= _ROUNDING:
-            return nothing(float(values[0] - values[1]))
+            return unknown_difference(float(values[0] - values[1]))
         call = _native.Call(self.n_threads)
         test = _native.PermutationTest.ratio(
             influence + values[code], None, _native.Units(code, 2), call, studentize="corrected"
@@ -202,17 +202,17 @@ class InfluenceProblem(PairedRows):
             monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
             for found in (shifts.extremes(0.0, side, call) for side in ("less", "greater"))
         )
-        return Difference(
+        return PairedDifference(
             estimate=float(values[0] - values[1]),
             standard_error=math.sqrt(shifts.variance),
             less=less,
             greater=greater,
-            interval=limits(shifts, level, call),
+            interval=invert_test(shifts, level, call),
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionOfTwo(PairedRows):
+class PairedFunctionProblem(PairedRowProblem):
     """Any function of the rows of a group, with the standard error of bootstrap samples."""
 
     @property
@@ -268,12 +268,12 @@ class FunctionOfTwo(PairedRows):
             [(a * b).mean(axis=0) for a, b in ((change,) * 2, (total,) * 2, (change, total))]
         )
 
-    def change(self, position: int, level: float) -> Difference:
+    def change(self, position: int, level: float) -> PairedDifference:
         """Return the second value of a group, or of all rows, less the first one."""
         first, second = self.all_values[:, position].tolist()
         return by_law(second - first, math.sqrt(float(self._spreads[0, position])), level)
 
-    def tested(self, pair: Pair, level: float) -> tuple[Difference, Difference, float]:
+    def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
         """Return the difference and the sum of two gaps, and their correlation."""
         first, second = (row[pair[0]] - row[pair[1]] for row in self.all_values)
         of_change, of_total, shared = self._spreads[:, list(pair)]

@@ -15,7 +15,7 @@ from ..literals import Alternative, Goal, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric, Metric
 from .power_inputs import check_planned, error_within, from_data, from_value, question_of, sizes_of
 from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
-from .question import Question, within_strata
+from .question import PermutationQuestion, within_strata
 
 
 def minimum_detectable_gap(
@@ -320,7 +320,7 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
 
 def _plan(
     metric: Metric,
-    question: Question | None,
+    question: PermutationQuestion | None,
     reference: Any,
     value: float | None,
     share: float | Sequence[float],

@@ -13,9 +13,9 @@ from ..data.groups import group_name
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..metrics.metric import Metric
-from .left_out import check_unused
+from .excluded_groups import check_unused
 from .power_plan import MOST_ROWS
-from .question import Question, named_columns, pose, within_strata
+from .question import PermutationQuestion, named_columns, pose_metric, within_strata
 
 
 def check_planned(
@@ -43,7 +43,7 @@ def question_of(
     undefined: str,
     min_group_size: int | None,
     **posed: Any,
-) -> Question | None:
+) -> PermutationQuestion | None:
     """Ask the metric of the data at hand; None when there are none."""
     arguments.check(missing=given["missing"], mixed_clusters=given["mixed_clusters"])
     if not metric.kind.has_power:
@@ -79,7 +79,7 @@ def question_of(
             "accepted: one of them",
             argument="group_sizes",
         )
-    return pose(
+    return pose_metric(
         table,
         metric,
         undefined=checked.undefined,
@@ -94,7 +94,7 @@ Numbers = dict[Any, float]
 
 
 def from_data(
-    question: Question,
+    question: PermutationQuestion,
 ) -> tuple[dict[Any, int], Numbers, Numbers | None, Numbers | None, int]:
     """Return sizes, deviations, of rates also values and shares, and the number of pairs."""
     problem = question.problem
@@ -116,7 +116,7 @@ def from_data(
     return sizes, deviations, values, shares, max(len(question.pairs), 1)
 
 
-def error_within(question: Question) -> float:
+def error_within(question: PermutationQuestion) -> float:
     """Return the largest standard error of a gap within strata, times the root of all rows."""
     problem = question.problem
     gaps = {pair: problem.gap(pair) for pair in question.pairs}
@@ -169,13 +169,13 @@ def from_value(
         raise ArgumentError(
             f"share has {len(shares)} entries for {len(sizes)} groups", argument="share"
         )
-    for one in shares:
-        if not isinstance(one, int | float | np.number):
-            raise ArgumentTypeError(f"share is {one!r}; accepted: {accepted}", argument="share")
-        if isinstance(one, bool) or not 0 < one <= 1:
-            raise ArgumentError(f"share is {one!r}; accepted: {accepted}", argument="share")
+    for part in shares:
+        if not isinstance(part, int | float | np.number):
+            raise ArgumentTypeError(f"share is {part!r}; accepted: {accepted}", argument="share")
+        if isinstance(part, bool) or not 0 < part <= 1:
+            raise ArgumentError(f"share is {part!r}; accepted: {accepted}", argument="share")
     by_group = dict(zip(sizes, map(float, shares), strict=True))
-    deviations = {group: math.sqrt(value * (1 - value) / one) for group, one in by_group.items()}
+    deviations = {group: math.sqrt(value * (1 - value) / size) for group, size in by_group.items()}
     return sizes, deviations, dict.fromkeys(sizes, value), by_group
 
 

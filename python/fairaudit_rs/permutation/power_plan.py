@@ -14,10 +14,10 @@ from .. import _native, arguments
 from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
-from ..inference.pvalues import normal_cdf, normal_of_tail, standardized
+from ..inference.pvalues import normal_cdf, normal_of_tail, standardize_gap
 from ..results.result import Result
 from ..results.words import number
-from .left_out import LeftOut, told
+from .excluded_groups import ExcludedGroup, note_on_excluded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,7 +123,7 @@ class PowerPlan(Result):
     values: dict[Any, float] | None = None
     shares: dict[Any, float] | None = None
     attribute: str = ""
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
     warnings: tuple[str, ...] = ()
     error_within: float | None = None
     strata: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class PowerPlan(Result):
 
     def _remarks(self) -> tuple[str, ...]:
         """Return what a reader must know besides the sentence."""
-        left_out = [told(self.left_out)] if self.left_out else []
+        left_out = [note_on_excluded(self.left_out)] if self.left_out else []
         return (*self.warnings, *left_out)
 
     def summary(self) -> str:
@@ -286,8 +286,8 @@ def power_of(
     lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
     two_sided = alternative == "two-sided"
     cut = _normal_above(level / (2 if two_sided else 1)) * null
-    power = normal_cdf(standardized(gap - lost - cut, error))
-    return power + normal_cdf(standardized(-gap - lost - cut, error)) if two_sided else power
+    power = normal_cdf(standardize_gap(gap - lost - cut, error))
+    return power + normal_cdf(standardize_gap(-gap - lost - cut, error)) if two_sided else power
 
 
 def power_of_equivalence(
@@ -300,8 +300,8 @@ def power_of_equivalence(
     if proportions is not None:
         low, high = proportions.errors_at(margin)
     z = _normal_above(level)
-    both = normal_cdf(standardized(margin - z * low, error))
-    both += normal_cdf(standardized(margin - z * high, error))
+    both = normal_cdf(standardize_gap(margin - z * low, error))
+    both += normal_cdf(standardize_gap(margin - z * high, error))
     return max(both - 1, 0.0)
 
 

@@ -20,20 +20,20 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import Value
-from ..data.groups import attribute_name, group_name, label
+from ..data.groups import attribute_name, group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
-from ..inference.proportions import Share, newcombe
+from ..inference.proportions import SampleProportion, newcombe_interval
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
-from .formulas import FORMULAS, Formula, log_ratio
-from .left_out import refuse_groups
-from .relabelling import Audits, Shuffled, Tilted
+from .excluded_groups import refuse_groups
+from .formulas import FORMULAS, FormulaMethod, log_ratio
+from .relabelling import NullAudits, ShuffledGroups, TiltedSampler
 from .strata import notes_of_strata
-from .within_strata import ByStratum, PairWithinStrata
+from .within_strata import PairWithinStrata, StratumValues
 
 BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 
@@ -107,7 +107,7 @@ class Problem(Value, ABC):
     def names(self) -> list[str]:
         """The names of the groups, for people."""
         attribute = attribute_name(self.features)
-        return [group_name(label(key), attribute) for key in self.keys]
+        return [group_name(group_label(key), attribute) for key in self.keys]
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a proportion; all rows for other metrics."""
@@ -142,7 +142,7 @@ class Problem(Value, ABC):
         return Gap(first.value - second.value, math.sqrt(first.variance + second.variance))
 
     @cached_property
-    def by_stratum(self) -> ByStratum | None:
+    def by_stratum(self) -> StratumValues | None:
         """The metric by stratum and group; None without strata of the user's."""
         return None
 
@@ -155,7 +155,7 @@ class Problem(Value, ABC):
         """Return the values of two groups within strata; None without strata of the user's."""
         if self.by_stratum is None:
             return None
-        return self.by_stratum.of(pair, lambda: self.homogeneity(pair))
+        return self.by_stratum.compare_pair(pair, lambda: self.homogeneity(pair))
 
     @property
     def has_ratios(self) -> bool:
@@ -358,12 +358,12 @@ class Problem(Value, ABC):
             "range: there is no interval of it or of a gap from it"
         ]
 
-    def limited(self, position: int) -> mover.Limited:
+    def limited(self, position: int) -> mover.ValueWithLimits:
         """Return the metric of a group with its limits."""
         entry = self.evaluations[position]
         return mover.by_logit(entry.value, math.sqrt(entry.variance), self.metric.range)
 
-    def formula(self, method: str) -> Formula:
+    def formula(self, method: str) -> FormulaMethod:
         """Return a method of intervals and margins that needs no replicates."""
         return FORMULAS[method](self)
 
@@ -400,11 +400,11 @@ class Problem(Value, ABC):
         z = normal_of_level(level)
         if method in ("newcombe", "score"):
             entries = (self.evaluations[i] for i in pair)
-            first, second = (Share(entry.value, entry.denominator) for entry in entries)
-            return newcombe(first, second, z)
+            first, second = (SampleProportion(entry.value, entry.denominator) for entry in entries)
+            return newcombe_interval(first, second, z)
         if method == "mover":
             one, other = (self.limited(i) for i in pair)
-            return mover.difference(one, other, z)
+            return mover.difference_interval(one, other, z)
         gap = self.gap(pair)
         if replicates is not None:
             i, j = pair
@@ -454,21 +454,21 @@ class Problem(Value, ABC):
     def deviations(self) -> dict[Any, float]:
         """Return the standard deviation of the metric per row, by group."""
         return {
-            label(key): math.sqrt(entry.variance * n)
+            group_label(key): math.sqrt(entry.variance * n)
             for key, entry, n in zip(self.keys, self.evaluations, self.n_rows, strict=True)
         }
 
-    def equal(self, null: str) -> Audits:
+    def equal(self, null: str) -> NullAudits:
         """Return audits of groups with one value: shuffled ones, or those of the weak null."""
         if null == "shuffle":
-            return Shuffled(self.test())
+            return ShuffledGroups(self.test())
         raise ArgumentError(
             f"null is {null!r} for {self.metric.name}, which has no influence of the rows of a "
             "group; accepted: 'shuffle'",
             argument="null",
         )
 
-    def unequal(self, gap: float) -> Tilted[Any]:
+    def unequal(self, gap: float) -> TiltedSampler[Any]:
         """Return what makes problems of the same rows, in which the first group has a gap."""
         raise ArgumentError(
             f"gaps holds {gap:g} for {self.metric.name}; accepted: gaps of rates and other metrics "

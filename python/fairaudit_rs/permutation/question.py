@@ -12,18 +12,18 @@ import numpy as np
 
 from .. import arguments
 from ..data.cells import Cells
-from ..data.groups import attribute_name, choose_groups, group_name, label, pairs_of
+from ..data.groups import attribute_name, choose_groups, group_label, group_name, pairs_of
 from ..data.labels import GroupKey, Label
 from ..data.rows import AttributeRows, Rows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Undefined
 from ..metrics.metric import Metric
-from .callable import FunctionProblem
 from .correlation import CorrelationProblem
 from .counts import CountProblem
-from .joint import JointProblem
-from .left_out import Leaving, LeftOut, check_unused, told
+from .excluded_groups import ExcludedGroup, ExclusionRule, check_unused, note_on_excluded
+from .function_problem import FunctionProblem
+from .joint_problem import JointProblem
 from .problem import Problem
 from .rows import RowProblem
 from .strata import refuse_unshared
@@ -37,7 +37,7 @@ _MOST_LEVELS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class PermutationQuestion:
     """A problem with what a result says about its data."""
 
     problem: Problem
@@ -54,7 +54,7 @@ class Question:
     #: Which rows exchange their groups.
     exchanged: str
     #: Groups that are not compared.
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
     #: What a reader must know of how the rows were read.
     notes: tuple[str, ...] = ()
     #: Of gaps within strata of the user's: the metric in all rows of each group.
@@ -68,7 +68,7 @@ class Question:
     def within(self) -> tuple[PairWithinStrata, ...]:
         """The values of each pair within strata of the user's; nothing without strata."""
         found = (self.problem.within_strata(pair) for pair in self.pairs)
-        return tuple(one for one in found if one is not None)
+        return tuple(pair for pair in found if pair is not None)
 
     def notes_of_strata(self) -> list[str]:
         """Note whether the gaps of pairs are the same in all strata."""
@@ -79,25 +79,25 @@ class Question:
         within = self.within
         if not within:
             return []
-        known = [one for one in within if not math.isnan(one.homogeneity.pvalue)]
+        known = [pair for pair in within if not math.isnan(pair.homogeneity.pvalue)]
         told = list(within)
         if len(told) > 1:
             # Of several pairs the surest one, adjusted for all of them.
-            told = sorted(known, key=lambda one: one.homogeneity.pvalue)[:1]
+            told = sorted(known, key=lambda strata: strata.homogeneity.pvalue)[:1]
         notes = [
-            note_of_homogeneity(one, f"{named(one.first)} and {named(one.second)}", len(known))
-            for one in told
+            note_of_homogeneity(pair, f"{named(pair.first)} and {named(pair.second)}", len(known))
+            for pair in told
         ]
-        n_rows = dict(zip(map(label, self.problem.keys), self.problem.n_rows, strict=True))
+        n_rows = dict(zip(map(group_label, self.problem.keys), self.problem.n_rows, strict=True))
         of_sample = note_of_sample(within, n_rows, only_varying=True)
         return notes if of_sample is None else [*notes, of_sample]
 
-    def of_pairs(self, chosen: Collection[frozenset[Any]]) -> Question:
+    def of_pairs(self, chosen: Collection[frozenset[Any]]) -> PermutationQuestion:
         """Return the question of some of its pairs, given by the labels of their groups.
 
         The test of a pair has the replicates that it has among all pairs.
         """
-        names = [label(key) for key in self.problem.keys]
+        names = [group_label(key) for key in self.problem.keys]
         kept = [
             (pair, series)
             for pair, series in zip(self.pairs, self.series_of_pairs, strict=True)
@@ -120,11 +120,11 @@ class Question:
                 f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
                 f"{' or '.join(self.features)} and {part}"
             )
-        return [*notes, *self.notes, *([told(self.left_out)] if self.left_out else [])]
+        return [*notes, *self.notes, *([note_on_excluded(self.left_out)] if self.left_out else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
+class _MetricReading:
     """How a table is read for one metric."""
 
     table: AuditTable
@@ -174,7 +174,7 @@ class _Reading:
         )
 
 
-def pose(
+def pose_metric(
     table: AuditTable,
     metric: Metric,
     *,
@@ -191,7 +191,7 @@ def pose(
     min_group_size: int | None = None,
     with_marginal: bool = False,
     skips_certain: bool = False,
-) -> Question:
+) -> PermutationQuestion:
     """Ask a metric of a table: read what it needs and make the problem.
 
     ``conditional`` says whether rows exchange their groups within strata: those of the table,
@@ -213,7 +213,7 @@ def pose(
     if table.source.holds_rows and not counts_alone:
         # Once for all that is read of it.
         table = table.loaded(metric.name)
-    reading = _Reading(
+    reading = _MetricReading(
         table=table,
         metric=metric,
         score_bins=score_bins,
@@ -242,7 +242,7 @@ def pose(
             kept = table.where(settled.keep)
             rows = replace(reading, table=kept).rows()
             if "sample_weight" in table.roles:
-                people = {label(key): n for key, n in kept.people.number.items()}
+                people = {group_label(key): n for key, n in kept.people.number.items()}
         notes = settled.notes
     counted = cells if rows is None else rows.cells
     assert counted is not None
@@ -263,7 +263,7 @@ def pose(
             made.refuse(dict.fromkeys(certain, f"no variation of {metric.name} to plan with"))
         return made
 
-    leaving = Leaving(
+    leaving = ExclusionRule(
         make=make,
         metric=metric.name,
         sizes=counted.group_sizes(),
@@ -271,7 +271,7 @@ def pose(
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
     )
-    problem, left_out = leaving.rest(choose_groups(counted, groups, reference))
+    problem, left_out = leaving.split_off(choose_groups(counted, groups, reference))
     marginal = None
     if with_marginal and problem.stratified:
         marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
@@ -280,7 +280,7 @@ def pose(
     names = counted.strata_names if conditional else ()
     clustered = bool(table.clusters)
     own = metric.kind.own_condition(bool(names)) if conditional and not clustered else None
-    return Question(
+    return PermutationQuestion(
         problem=problem,
         n_rows=counted.n_rows,
         n_missing=counted.n_missing,
@@ -289,7 +289,7 @@ def pose(
         unused_strata=() if conditional else counted.strata_names,
         pairs=pairs,
         notes=(*counted.notes, *notes),
-        exchanged=exchanged(metric, own, names, "clusters" if clustered else "rows"),
+        exchanged=describe_exchange(metric, own, names, "clusters" if clustered else "rows"),
         left_out=left_out,
         marginal=marginal,
         people=people,
@@ -298,8 +298,8 @@ def pose(
 
 
 def _correlation(
-    reading: _Reading, groups: Sequence[Any] | None, reference: Any, scaling: str
-) -> Question:
+    reading: _MetricReading, groups: Sequence[Any] | None, reference: Any, scaling: str
+) -> PermutationQuestion:
     metric, table = reading.metric, reading.table
     for name, given in (
         ("groups", groups is not None),
@@ -313,14 +313,14 @@ def _correlation(
             )
     rows = reading.attribute_rows()
     problem = CorrelationProblem.make(rows, metric, scaling, reading.n_threads)
-    return Question(
+    return PermutationQuestion(
         problem=problem,
         n_rows=len(rows.attribute) + rows.n_missing,
         n_missing=rows.n_missing,
         features=(rows.name,),
         strata_names=rows.strata_names,
         pairs=[],
-        exchanged=exchanged(metric, None, rows.strata_names, "rows"),
+        exchanged=describe_exchange(metric, None, rows.strata_names, "rows"),
     )
 
 
@@ -407,7 +407,7 @@ def within_strata(strata: Any) -> tuple[bool, Any]:
     return (False, None) if strata is None else split_strata(strata)
 
 
-def exchanged(
+def describe_exchange(
     metric: Metric, conditions_on: str | None, strata_names: Sequence[str], rows_word: str
 ) -> str:
     """Say which rows exchange their groups."""

@@ -23,7 +23,7 @@ Made = TypeVar("Made")
 Floats = NDArray[np.float64]
 
 
-class Audits(Protocol):
+class NullAudits(Protocol):
     """Tests groups for which the null hypothesis is true, in many audits."""
 
     @property
@@ -39,7 +39,7 @@ class Audits(Protocol):
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class ShuffledGroups:
     """Groups that are shuffled as the test exchanges them: an audit is one of its replicates."""
 
     test: Any
@@ -53,7 +53,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
-class Resampled:
+class ResampledValues:
     """Values that are centred in each group, drawn anew from it with replacement."""
 
     source: _native.WeakNull
@@ -65,7 +65,7 @@ class Resampled:
         return self.source.pvalues(n_resamples, draws, call)
 
 
-class Tilted(ABC, Generic[Made]):
+class TiltedSampler(ABC, Generic[Made]):
     """Draws the first group more readily from units that move the metric, once a gap is given.
 
     A tilt multiplies the odds of a unit by the exponential of its influence.
@@ -90,7 +90,7 @@ class Tilted(ABC, Generic[Made]):
     def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
         """Return the number of rows of each unit, its stratum, the first group's share by it."""
 
-    def with_gap(self, gap: float) -> Tilted[Made]:
+    def with_gap(self, gap: float) -> TiltedSampler[Made]:
         """Return what makes problems with an expected gap instead, or raise."""
         influence = self.influence()
         rows, stratum, shares = self.base()
@@ -148,7 +148,7 @@ class CountUnits:
         self.n_parts = int(self.part.max()) + 1
 
 
-class TiltedCounts(Tilted[Made]):
+class TiltedCounts(TiltedSampler[Made]):
     """Rows of one class; a unit is a class in a stratum."""
 
     def __init__(
@@ -192,7 +192,7 @@ class TiltedCounts(Tilted[Made]):
         return self.gap(first, rows.sum(axis=0) - first)
 
 
-class TiltedRows(Tilted[Made]):
+class TiltedRows(TiltedSampler[Made]):
     """Rows or clusters of rows with an influence on the metric."""
 
     def __init__(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..results.verdict import rejects
-from ..results.words import aside, number, p_text, row_count
-from .left_out import LeftOut, with_left_out
+from ..results.verdict import rejects_at
+from ..results.words import note_on_disagreement, number, p_text, row_count
+from .excluded_groups import ExcludedGroup, with_left_out
 from .within_strata import PairWithinStrata, StratifiedFinding
 
 
@@ -121,7 +121,7 @@ class PermutationResult(StratifiedFinding):
     inconclusive: str | None
     null_distribution: NDArray[np.float64]
     null_probabilities: NDArray[np.float64] | None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[ExcludedGroup, ...] = ()
     within: tuple[PairWithinStrata, ...] = ()
 
     def summary(self) -> str:
@@ -134,9 +134,9 @@ class PermutationResult(StratifiedFinding):
             if math.isnan(low)
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
-        found = rejects(self.pvalue, alpha)
+        found = rejects_at(self.pvalue, alpha)
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
-        beside = aside(self.confidence_interval, found)
+        beside = note_on_disagreement(self.confidence_interval, found)
         if self.inconclusive is not None:
             tail, beside = "", ""
             verdict = f"inconclusive: {self.inconclusive}"
@@ -167,13 +167,13 @@ class PermutationResult(StratifiedFinding):
                 f"(largest {gap} {number(self.estimate)}, {between}), are {verdict}{tail}.{beside}"
             )
         if n_groups == 2:
-            values = [one.value for one in self.values]
+            values = [value.value for value in self.values]
             if self.within:
                 values = [self.within[0].first_value, self.within[0].second_value]
             first, second = (
-                f"{number(value)} for {self.name_of(one.group)} "
-                f"({row_count(one.n_rows, one.n_used)})"
-                for one, value in zip(self.values, values, strict=True)
+                f"{number(value)} for {self.name_of(group_value.group)} "
+                f"({row_count(group_value.n_rows, group_value.n_used)})"
+                for group_value, value in zip(self.values, values, strict=True)
             )
             strata = " within strata" if self.within else " of all rows" if within else ""
             return (
@@ -226,7 +226,7 @@ class PermutationResult(StratifiedFinding):
         values = {value.group: math.nan if joint else value.value for value in self.values}
         compared = [(values[pair.first], values[pair.second]) for pair in self.comparisons]
         if self.within:
-            compared = [(one.first_value, one.second_value) for one in self.within]
+            compared = [(pair.first_value, pair.second_value) for pair in self.within]
         pairs = [
             {
                 "metric": self.metric,
@@ -250,7 +250,7 @@ class PermutationResult(StratifiedFinding):
             }
             for pair, (first, second) in zip(self.comparisons, compared, strict=True)
         ]
-        left_out = [self._row_of_left_out(one) for one in self.left_out]
+        left_out = [self._row_of_left_out(group) for group in self.left_out]
         if len(self.group_sizes) == 2:
             return [*pairs, *left_out]
         everything = {
@@ -274,13 +274,13 @@ class PermutationResult(StratifiedFinding):
         }
         return [{"metric": self.metric, **everything}, *pairs, *left_out]
 
-    def _row_of_left_out(self, one: LeftOut) -> dict[str, Any]:
+    def _row_of_left_out(self, group: ExcludedGroup) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "comparison": "left out",
-            "first": self.name_of(one.group),
+            "first": self.name_of(group.group),
             "second": None,
-            "first_n_rows": one.n_rows,
+            "first_n_rows": group.n_rows,
             "second_n_rows": None,
             "first_value": math.nan,
             "second_value": None,
@@ -293,10 +293,10 @@ class PermutationResult(StratifiedFinding):
             "adjusted_pvalue": None,
             "engine": None,
             "n_undefined": None,
-            "inconclusive": one.reason,
+            "inconclusive": group.reason,
         }
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group; of a joint criterion one per group and component."""
-        rows = [one.row(self.name_of(one.group)) for one in self.values]
+        rows = [value.row(self.name_of(value.group)) for value in self.values]
         return with_left_out(rows, self.left_out, self.name_of)

@@ -24,8 +24,8 @@ from typing import Any
 from .. import _native
 from ..inference.intervals import NOTHING, Interval, Pair
 from ..inference.pvalues import LEAST, monte_carlo_pvalue
-from ..inference.tolerance import Tails
-from .formulas import Margins
+from ..inference.tolerance import TolerancePValues
+from .formulas import MarginTest
 
 _SIDES = ("greater", "less")
 #: Steps to an end of an interval, and the last one: what is left is of the order of its square.
@@ -57,17 +57,17 @@ class RatioTests:
         Near a ratio with replicates U(rho') = U(rho) + (rho - rho') times the second value.
         """
         log = math.log(ratio)
-        near = min(self._drawn, key=lambda one: abs(math.log(one) - log), default=math.inf)
+        near = min(self._drawn, key=lambda number: abs(math.log(number) - log), default=math.inf)
         if not abs(math.log(near) - log) <= _NEAR:
             near = ratio
         gap = (ratio - near) * self.problem.compared(self.pair)[1] / max(near, 1.0)
         found = self.shifts(near).extremes(gap, side, self.call)
         return monte_carlo_pvalue(max(found.studentized, found.corrected), self.shifts(near).n)
 
-    def margins(self, margin: float, statistic: float) -> Margins:
+    def margins(self, margin: float, statistic: float) -> MarginTest:
         """Test whether the ratio lies from the margin to its inverse."""
         tails = [self.pvalue(end, side) for end in (margin, 1 / margin) for side in _SIDES]
-        return Margins(Tails(*tails), statistic)
+        return MarginTest(TolerancePValues(*tails), statistic)
 
     def interval(self, level: float) -> Interval:
         """Return the ratios that the two-sided test of a level does not reject."""

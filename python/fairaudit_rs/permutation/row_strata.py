@@ -18,7 +18,7 @@ from ..inference.intervals import Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import Exchange, RowValues
 from .units import group_codes, make_units
-from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, MOST_ROWS_OF_RANKS, ByStratum
+from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, MOST_ROWS_OF_RANKS, StratumValues
 
 #: Most groups whose gaps are tested for being the same in all strata.
 MOST_GROUPS = 5
@@ -70,7 +70,7 @@ class StratifiedRows(Protocol):
         """Return an order of the rows that does not depend on how they came."""
 
 
-def rows_by_stratum(problem: StratifiedRows) -> ByStratum | None:
+def rows_by_stratum(problem: StratifiedRows) -> StratumValues | None:
     """Return the metric by stratum and group; None without strata of the user's."""
     rows = problem.rows
     if not problem.stratified or rows.stratum is None:
@@ -116,7 +116,7 @@ def rows_by_stratum(problem: StratifiedRows) -> ByStratum | None:
         squares = _squares(problem, place, weight, keep, shape)
         effective = people**2 / np.maximum(squares, 1e-300)
         size = np.where(np.isnan(value), 0.0, effective)
-    return ByStratum(
+    return StratumValues(
         names=rows.cells.strata_names,
         strata=strata,
         value=value,
@@ -155,8 +155,8 @@ def _values_of(problem: StratifiedRows, values: RowValues, place: NDArray[Any], 
     if np.count_nonzero(sizes) > MOST_PLACES:
         return found
     batch = np.cumsum(sizes) // _ROWS_AT_ONCE
-    for one in np.unique(batch):
-        first, last = np.searchsorted(batch, [one, one + 1])
+    for stratum in np.unique(batch):
+        first, last = np.searchsorted(batch, [stratum, stratum + 1])
         rows = slice(None)
         if last - first < n:
             rows = (place >= first) & (place < last)

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.labels import GroupKey
-from ..data.numbering import numbered, of_units
+from ..data.numbering import number_values, of_units
 from ..data.rows import Rows
 from ..errors import ArgumentError
 from ..inference.clusters import ClusteredRatio, gap_interval
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
-from ..metrics.kind import confusion_classes
+from ..metrics.family import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import RatioValues, RowValues, fewer_of_labels
-from .labelled import LabelledProblem
-from .melded import FEWEST_DEVIATING, Melding, melding_of
-from .relabelling import Audits, Resampled, Shuffled, Tilted, TiltedRows
+from .labelled_problem import LabelledProblem
+from .melded_limits import FEWEST_DEVIATING, MeldingInputs, melding_of
+from .relabelling import NullAudits, ResampledValues, ShuffledGroups, TiltedRows, TiltedSampler
 from .row_strata import homogeneity_of_rows, rows_by_stratum
-from .skewed import FEWEST_ANSWERED, FEWEST_CLUSTERS, Guard, rounded_up
-from .units import Regrouping, Units, group_codes, make_units, places_of, positions_of
-from .within_strata import ByStratum
+from .skewness import FEWEST_ANSWERED, FEWEST_CLUSTERS, SkewnessGuard, rounded_up
+from .units import ExchangeUnits, Regrouping, group_codes, make_units, places_of, positions_of
+from .within_strata import StratumValues
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
@@ -110,7 +110,7 @@ class RowProblem(LabelledProblem):
         rows = self.rows
         if rows.cluster is None:
             return ()
-        cluster, n_clusters = numbered(rows.cluster)
+        cluster, n_clusters = number_values(rows.cluster)
         # Making the test refuses clusters of several groups.
         group = self.position[of_units(rows.group, cluster, n_clusters)]
         return tuple(int(np.count_nonzero(group == i)) for i in self.everything)
@@ -228,7 +228,7 @@ class RowProblem(LabelledProblem):
     # -- strata of the user's -----------------------------------------------------------------
 
     @cached_property
-    def by_stratum(self) -> ByStratum | None:
+    def by_stratum(self) -> StratumValues | None:
         """The metric by stratum and group; None without strata of the user's."""
         return rows_by_stratum(self)
 
@@ -241,7 +241,7 @@ class RowProblem(LabelledProblem):
         """Return the values of two groups that their ratio is made of."""
         if self.by_stratum is None:
             return super().compared(pair)
-        within = self.by_stratum.of(pair, lambda: Homogeneity.unknown("not asked"))
+        within = self.by_stratum.compare_pair(pair, lambda: Homogeneity.unknown("not asked"))
         return within.first_value, within.second_value
 
     def log_ratio(self, pair: Pair) -> tuple[float, float]:
@@ -275,7 +275,7 @@ class RowProblem(LabelledProblem):
     # -- what skewness and clusters do ---------------------------------------------------------
 
     @cached_property
-    def _melding(self) -> Melding | None:
+    def _melding(self) -> MeldingInputs | None:
         """What a known range, or scores, tell of groups that are too small for their skewness."""
         return melding_of(self) if self.scaling == "corrected" else None
 
@@ -333,7 +333,7 @@ class RowProblem(LabelledProblem):
     @cached_property
     def clustered(self) -> tuple[ClusteredRatio, ...]:
         """The ratio of each group over its clusters; () without clusters or a ratio."""
-        return tuple(ClusteredRatio.of(above, below) for above, below in self.cluster_sums)
+        return tuple(ClusteredRatio.from_sums(above, below) for above, below in self.cluster_sums)
 
     def why_withheld(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
@@ -350,9 +350,9 @@ class RowProblem(LabelledProblem):
                 )
         if not rejected or not self._guards(pair):
             return None
-        guard = Guard.of(shifts.shapes)
+        guard = SkewnessGuard.from_shapes(shifts.shapes)
         few = guard.is_skewed and self._has_few_clusters(pair)
-        if few or guard.withholds(shifts.estimate):
+        if few or guard.blocks(shifts.estimate):
             return guard.reason(names, self.unit)
         return self._why_too_few(pair)
 
@@ -361,7 +361,7 @@ class RowProblem(LabelledProblem):
         reason = self.why_withheld(pair, shifts, rejected=False)
         if reason is not None or not self._guards(pair):
             return reason
-        guard = Guard.of(shifts.shapes)
+        guard = SkewnessGuard.from_shapes(shifts.shapes)
         if guard.certain is not None or guard.is_skewed:
             return guard.reason([self.names[i] for i in pair], self.unit)
         return self._why_too_few(pair)
@@ -449,7 +449,7 @@ class RowProblem(LabelledProblem):
         own = None if of_labels else self.own_strata_codes()
         if of_ranks and own is None and rows.cluster is None:
             # Rows of other groups are passed over: those that take part are not copied.
-            units = Units(rows.group, rows.stratum, None, None)
+            units = ExchangeUnits(rows.group, rows.stratum, None, None)
             exchange = units.exchange(len(chosen), self.scaling, self.call)
             exchange = replace(exchange, places=places_of(self.position, chosen))
             return self.values.test(exchange, of_labels)
@@ -467,9 +467,9 @@ class RowProblem(LabelledProblem):
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
-    def equal(self, null: str) -> Audits:
+    def equal(self, null: str) -> NullAudits:
         """Return audits of groups with one value: shuffled ones, or those of the weak null."""
-        audits: Shuffled | Resampled = self._audits(null)
+        audits: ShuffledGroups | ResampledValues = self._audits(null)
         if self._melding is None:
             return audits
         note = (
@@ -494,13 +494,13 @@ class RowProblem(LabelledProblem):
             of_units += len(self.keys) * cells.stratum.astype(np.int64)
         cell = np.unique(of_units, return_inverse=True)[1].ravel().astype(np.uint32)
         exchange = units.exchange(len(self.keys), self.scaling, self.call)
-        return Resampled(ordered.values.taken(keep).weak(exchange, cell))
+        return ResampledValues(ordered.values.taken(keep).weak(exchange, cell))
 
-    def unequal(self, gap: float) -> Tilted[Any]:
+    def unequal(self, gap: float) -> TiltedSampler[Any]:
         """Return what makes problems of the same rows, in which the first group has a gap."""
         ordered = self._in_order()
         own = ordered.own_strata_codes()
-        regrouping = Regrouping.of(ordered.rows, ordered.position, self.keys, own)
+        regrouping = Regrouping.from_rows(ordered.rows, ordered.position, self.keys, own)
 
         def make(codes: NDArray[Any]) -> RowProblem:
             rows, n_rows = regrouping.regrouped(codes)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from ..data.groups import label
+from ..data.groups import group_label
 from ..errors import NotMeasurableError
 from ..inference.intervals import Pair
 
@@ -54,7 +54,7 @@ def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:
     raise NotMeasurableError(
         f"no stratum holds a value of {problem.metric.name} in two groups: nothing is compared "
         "within strata. Pass strata with rows of several groups, or none",
-        {label(key): reason for key in problem.keys},
+        {group_label(key): reason for key in problem.keys},
     )
 
 

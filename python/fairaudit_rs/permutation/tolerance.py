@@ -15,15 +15,15 @@ from typing import Any
 
 from .. import _native
 from ..data.equality import Value
-from ..data.groups import label
+from ..data.groups import group_label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
-from ..inference.rows_that_tell import RowsThatTell, rows_that_tell, times_to_show_all_within
+from ..inference.required_rows import RequiredRows, rows_that_tell, times_to_show_all_within
 from ..inference.tolerance import (
     FARTHEST_RATIO,
-    Tails,
     Tolerance,
+    TolerancePValues,
     fewest_resamples,
     largest_refuted,
     smallest_shown,
@@ -31,14 +31,14 @@ from ..inference.tolerance import (
 from ..metrics.directions import Better
 from ..metrics.metric import Metric
 from ..progress import Progress
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from .compared_pairs import BEST, HIGHEST, compared_pairs
-from .drawn import Drawn
-from .floors import CountedGroup, Floor, counted_groups, unmeasured_groups
-from .formulas import Formula
-from .known_range import KnownRange
-from .margins import MarginTests
-from .question import Question, pose
+from .formulas import FormulaMethod
+from .inversion import InversionMethod
+from .known_range import KnownRangeMethod
+from .minimum_counts import GroupCount, MinimumCounts, counted_groups, unmeasured_groups
+from .question import PermutationQuestion, pose_metric
+from .two_one_sided import TwoOneSidedTests
 from .within_strata import PairWithinStrata
 
 #: The methods that may decide: the normal law with the variance that is seen refutes true gaps of
@@ -56,8 +56,8 @@ class ToleranceTest(Value):
     fixed reference that counts in one direction the first group is the one that would be worse off.
     """
 
-    first: CountedGroup
-    second: CountedGroup
+    first: GroupCount
+    second: GroupCount
     estimate: float
     standard_error: float
     #: Small where the gap is beyond the tolerance; small where it is shown to lie within it.
@@ -90,24 +90,24 @@ class ToleranceTest(Value):
         return self.second.value if self.within is None else self.within.second_value
 
     @property
-    def in_order(self) -> tuple[tuple[CountedGroup, float], tuple[CountedGroup, float]]:
+    def in_order(self) -> tuple[tuple[GroupCount, float], tuple[GroupCount, float]]:
         """Both groups with their values: the first one, then the second."""
         return (self.first, self.first_value), (self.second, self.second_value)
 
     @property
-    def by_value(self) -> tuple[tuple[CountedGroup, float], tuple[CountedGroup, float]]:
+    def by_value(self) -> tuple[tuple[GroupCount, float], tuple[GroupCount, float]]:
         """Both groups with their values, the lower one first."""
         both = self.in_order
         return both if both[0][1] <= both[1][1] else (both[1], both[0])
 
     @property
-    def groups(self) -> tuple[CountedGroup, CountedGroup]:
+    def groups(self) -> tuple[GroupCount, GroupCount]:
         """Both groups."""
         return self.first, self.second
 
     def rows_that_tell(
         self, tolerance: Tolerance, alpha: float, n_tests: int
-    ) -> RowsThatTell | None:
+    ) -> RequiredRows | None:
         """Return how many rows would tell, if the gap stays as it is seen; None if unknown."""
         if not self.has_required_rows:
             return None
@@ -135,7 +135,7 @@ class ToleranceQuestion:
     #: None where values are shown, and nothing is asked.
     tolerance: Tolerance | None
     #: All groups, those that are not tested with the reason.
-    groups: tuple[CountedGroup, ...]
+    groups: tuple[GroupCount, ...]
     #: Rows of all groups, and of none, and the people whom they stand for where rows have weights.
     n_rows: int
     weight: float | None = None
@@ -149,7 +149,7 @@ class ToleranceQuestion:
     better: Better | None = None
     #: Why there is nothing to test, beyond what groups lack.
     reason: str | None = None
-    posed: Question | None = None
+    posed: PermutationQuestion | None = None
 
     @property
     def coverage(self) -> float:
@@ -157,7 +157,7 @@ class ToleranceQuestion:
 
         Within strata of the user's those are people of strata that hold two tested groups.
         """
-        tested = math.fsum(one.n_people for one in self.groups if one.is_tested)
+        tested = math.fsum(group.n_people for group in self.groups if group.is_tested)
         return self._share_compared * tested / (self.n_people or 1)
 
     @cached_property
@@ -166,7 +166,7 @@ class ToleranceQuestion:
         by_stratum = None if self.posed is None else self.posed.problem.by_stratum
         if by_stratum is None:
             return 1.0
-        tested = {one.group for one in self.groups if one.is_tested}
+        tested = {group.group for group in self.groups if group.is_tested}
         return by_stratum.share_compared(tested)
 
     @property
@@ -175,9 +175,9 @@ class ToleranceQuestion:
         return self.n_rows if self.weight is None else self.weight
 
     @property
-    def withheld(self) -> tuple[CountedGroup, ...]:
+    def withheld(self) -> tuple[GroupCount, ...]:
         """The groups that could be tested, and are left out by a floor that was raised."""
-        return tuple(one for one in self.groups if one.withheld)
+        return tuple(group for group in self.groups if group.withheld)
 
     @cached_property
     def is_drawn(self) -> bool:
@@ -264,7 +264,7 @@ class ToleranceQuestion:
         return tuple(run.test(pair) for pair in self.pairs)
 
 
-def ask(
+def pose_tolerance(
     table: AuditTable,
     metric: Metric,
     tolerance: Tolerance | None,
@@ -286,11 +286,11 @@ def ask(
     """
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
-    found = Floor.of(metric, floor)
+    found = MinimumCounts.from_metric(metric, floor)
     weights, weight = _weights_of(table)
 
     def nothing(
-        reason: str, of_groups: Sequence[CountedGroup] = (), posed: Question | None = None
+        reason: str, of_groups: Sequence[GroupCount] = (), posed: PermutationQuestion | None = None
     ) -> ToleranceQuestion:
         return ToleranceQuestion(
             metric=metric,
@@ -307,13 +307,15 @@ def ask(
     wanted = list(sizes) if groups is None else list(groups)
     if len(wanted) < 2:
         only = [
-            CountedGroup.uncounted(label(key), n, "the only group", weights.get(label(key)))
+            GroupCount.uncounted(
+                group_label(key), n, "the only group", weights.get(group_label(key))
+            )
             for key, n in sizes.items()
         ]
         return nothing(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
     fixed = None if reference in (HIGHEST, BEST) else reference
     try:
-        posed = pose(
+        posed = pose_metric(
             table,
             metric,
             groups=groups,
@@ -352,7 +354,7 @@ def ask(
     )
 
 
-def deciding_method(posed: Question, tolerance: Tolerance) -> str | None:
+def deciding_method(posed: PermutationQuestion, tolerance: Tolerance) -> str | None:
     """Return the method that decides; None where none keeps its level."""
     problem = posed.problem
     if problem.metric.kind.why_no_intervals is not None:
@@ -372,7 +374,7 @@ def _weights_of(table: AuditTable) -> tuple[dict[Any, float], float | None]:
     if "sample_weight" not in table.roles:
         return {}, None
     people = table.people
-    return {label(key): weight for key, weight in people.number.items()}, people.total
+    return {group_label(key): weight for key, weight in people.number.items()}, people.total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -389,39 +391,41 @@ class _Run:
     callback: Callable[[int, int], object] | None
 
     @property
-    def _posed(self) -> Question:
+    def _posed(self) -> PermutationQuestion:
         assert self.question.posed is not None
         return self.question.posed
 
     @cached_property
-    def _groups(self) -> dict[Any, CountedGroup]:
-        return {one.group: one for one in self.question.groups}
+    def _groups(self) -> dict[Any, GroupCount]:
+        return {group.group: group for group in self.question.groups}
 
     @cached_property
-    def _drawn(self) -> Drawn:
+    def _drawn(self) -> InversionMethod:
         progress = Progress(callback=self.callback, n_resamples=self.n_resamples)
         progress.total = self.n_resamples * len(self.question.pairs)
         draws = _native.Draws(self.n_resamples, seed=self.seed)
-        return Drawn(self._posed.problem, draws=draws, n_threads=self.n_threads, progress=progress)
+        return InversionMethod(
+            self._posed.problem, draws=draws, n_threads=self.n_threads, progress=progress
+        )
 
     @cached_property
-    def _tests(self) -> MarginTests:
+    def _tests(self) -> TwoOneSidedTests:
         problem, scale = self._posed.problem, self.tolerance.scale
         method = deciding_method(self._posed, self.tolerance)
         assert method is not None
         self.question.check_resamples(self.n_resamples, self.n_tests, self.alpha)
-        formula: Formula | None
+        formula: FormulaMethod | None
         bootstrap = None
         if method == "inversion":
             formula = self._drawn
         elif method == "mover" and problem.known_range is not None:
-            formula = KnownRange(problem, problem.known_range, self._drawn)
+            formula = KnownRangeMethod(problem, problem.known_range, self._drawn)
         elif method == "studentized":
             formula = None
             bootstrap = self._bootstrap()
         else:
             formula = problem.formula(method)
-        return MarginTests(problem=problem, scale=scale, formula=formula, bootstrap=bootstrap)
+        return TwoOneSidedTests(problem=problem, scale=scale, formula=formula, bootstrap=bootstrap)
 
     def _bootstrap(self) -> Bootstrap:
         """Draw replicates with variances of their own: of a function each costs many values."""
@@ -437,9 +441,9 @@ class _Run:
         """Test a pair, and find what gaps the data allow."""
         tolerance, tests, better = self.tolerance, self._tests, self.question.better
         estimate, error, is_above, seen = self._seen(pair)
-        known: dict[float, Tails] = {}
+        known: dict[float, TolerancePValues] = {}
 
-        def tails(distance: float) -> Tails:
+        def tails(distance: float) -> TolerancePValues:
             if distance not in known:
                 known[distance] = self._tails(pair, distance)
             return known[distance]
@@ -458,7 +462,7 @@ class _Run:
 
         at = tolerance.distance
         each = self.alpha / self.n_tests
-        at_tolerance = tests.at(pair, tolerance.value)
+        at_tolerance = tests.test_pair(pair, tolerance.value)
         known[at] = at_tolerance.tails
         unknown = math.isnan(at_tolerance.statistic)
         least, most = 0.0, self._widest
@@ -473,9 +477,9 @@ class _Run:
                 if not p_pass(0.0) > self.alpha:
                     most = -largest_refuted(lambda x: p_pass(-x), self.alpha, above)
             # To the last bit, what is refuted lies beyond its bound, and what is shown within it.
-            least = (max if rejects(p_fail(at), each) else min)(least, at)
-            most = (min if rejects(p_pass(at), self.alpha) else max)(most, at)
-        names = [label(self._posed.problem.keys[i]) for i in pair]
+            least = (max if rejects_at(p_fail(at), each) else min)(least, at)
+            most = (min if rejects_at(p_pass(at), self.alpha) else max)(most, at)
+        names = [group_label(self._posed.problem.keys[i]) for i in pair]
         within = self._posed.problem.within_strata(pair)
         # Differences are those of the higher value less the lower one, ratios at most 1.
         # Of a ratio to a fixed reference the group that would be worse off comes first.
@@ -493,7 +497,7 @@ class _Run:
             least=tolerance.at(least),
             most=tolerance.at(most),
             method=self._method(pair),
-            reason=tests.why_nothing(pair) if unknown else None,
+            reason=tests.explain_untestable(pair) if unknown else None,
             within=within,
             has_required_rows=not self._has_few_clusters(pair),
             can_fail=pair not in self.question.pass_only,
@@ -543,14 +547,14 @@ class _Run:
             return high - low
         return bound
 
-    def _tails(self, pair: Pair, distance: float) -> Tails:
+    def _tails(self, pair: Pair, distance: float) -> TolerancePValues:
         """Return the tests at a distance from equality."""
         tolerance, problem = self.tolerance, self._tests.problem
         if distance >= 1 and tolerance.scale == "difference" and problem.is_proportion:
             # No difference of shares is larger: nothing refutes that it is at most 1.
-            return Tails(0.0, 1.0, 1.0, 0.0)
+            return TolerancePValues(0.0, 1.0, 1.0, 0.0)
         margin = tolerance.at(distance)
-        return self._tests.at(pair, max(margin, math.exp(-FARTHEST_RATIO))).tails
+        return self._tests.test_pair(pair, max(margin, math.exp(-FARTHEST_RATIO))).tails
 
     def _seen(self, pair: Pair) -> tuple[float, float, bool, float]:
         """Return the gap, its standard error, on which side it is, and its distance from 0."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.cells import Cells
-from ..data.groups import group_name, label
+from ..data.groups import group_label, group_name
 from ..data.labels import GroupKey
-from ..data.numbering import differing, numbered, of_units
+from ..data.numbering import differing_rows, number_values, of_units
 from ..data.rows import Rows
 from ..data.sums import sums_of
 from ..errors import DataError
@@ -21,7 +21,7 @@ from ..metrics.row_values import Exchange
 
 
 @dataclass(frozen=True)
-class Units:
+class ExchangeUnits:
     """What exchanges its group: rows, or clusters of rows."""
 
     group: NDArray[np.uint16]
@@ -100,19 +100,19 @@ def make_units(
     keep: Any,
     positions: Sequence[int],
     own_strata: NDArray[np.uint32] | None,
-) -> Units:
+) -> ExchangeUnits:
     """Return what exchanges its group among the kept rows."""
     stratum = None if rows.stratum is None else rows.stratum[keep]
     if rows.cluster is None:
-        return Units(codes, stratum, None if own_strata is None else own_strata[keep], None)
+        return ExchangeUnits(codes, stratum, None if own_strata is None else own_strata[keep], None)
     # Clusters of the kept rows, numbered in order.
-    cluster, n_clusters = numbered(rows.cluster[keep])
+    cluster, n_clusters = number_values(rows.cluster[keep])
     group = of_units(codes, cluster, n_clusters)
-    differs = differing(codes, cluster, group)
+    differs = differing_rows(codes, cluster, group)
     if differs.any():
         at = int(differs.argmax())
         names = sorted(
-            group_name(label(keys[positions[int(code)]]))
+            group_name(group_label(keys[positions[int(code)]]))
             for code in (codes[at], group[cluster[at]])
         )
         raise DataError(
@@ -122,15 +122,15 @@ def make_units(
             mentions=("strata",),
         )
     if stratum is None:
-        return Units(group, None, None, cluster)
+        return ExchangeUnits(group, None, None, cluster)
     unit_stratum = of_units(stratum, cluster, n_clusters)
-    differs = differing(stratum, cluster, unit_stratum)
+    differs = differing_rows(stratum, cluster, unit_stratum)
     if differs.any():
         raise DataError(
             f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
             "one stratum; a cluster must be of one stratum"
         )
-    return Units(group, unit_stratum, None, cluster)
+    return ExchangeUnits(group, unit_stratum, None, cluster)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +138,14 @@ class Regrouping:
     """The rows of all compared groups, and what they are with other groups."""
 
     rows: Rows
-    units: Units
+    units: ExchangeUnits
     #: Where the rows of the compared groups are.
     keep: Any
     #: The code of each compared group among the groups of the rows.
     code_of_group: NDArray[np.uint16]
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         rows: Rows,
         position: NDArray[np.int64],

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.equality import Value
-from ..data.groups import label
+from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Pair
 from ..results.result import Finding
-from ..results.verdict import rejects
+from ..results.verdict import rejects_at
 from ..results.words import p_text
 from .strata import EFFECT_VARIES, LEAST_QUERIES, MANY_STRATA, can_be_queries
 
@@ -108,13 +108,13 @@ class PairWithinStrata(Value):
         """Return the same with the groups in the other order."""
         strata = tuple(
             replace(
-                one,
-                first_n=one.second_n,
-                second_n=one.first_n,
-                first_value=one.second_value,
-                second_value=one.first_value,
+                stratum,
+                first_n=stratum.second_n,
+                second_n=stratum.first_n,
+                first_value=stratum.second_value,
+                second_value=stratum.first_value,
             )
-            for one in self.strata
+            for stratum in self.strata
         )
         return replace(
             self,
@@ -128,8 +128,10 @@ class PairWithinStrata(Value):
     def complement(self) -> PairWithinStrata:
         """Return the same of the share that is left: 1 less each value."""
         strata = tuple(
-            replace(one, first_value=1 - one.first_value, second_value=1 - one.second_value)
-            for one in self.strata
+            replace(
+                stratum, first_value=1 - stratum.first_value, second_value=1 - stratum.second_value
+            )
+            for stratum in self.strata
         )
         first, second = 1 - self.first_value, 1 - self.second_value
         return replace(self, first_value=first, second_value=second, strata=strata)
@@ -138,26 +140,26 @@ class PairWithinStrata(Value):
         """Return a row for each stratum."""
         return [
             {
-                "stratum": stratum_name(self.names, one.stratum),
-                "first_n": one.first_n,
-                "second_n": one.second_n,
-                "first_value": one.first_value,
-                "second_value": one.second_value,
-                "gap": one.gap,
-                "weight": one.weight,
+                "stratum": stratum_name(self.names, stratum.stratum),
+                "first_n": stratum.first_n,
+                "second_n": stratum.second_n,
+                "first_value": stratum.first_value,
+                "second_value": stratum.second_value,
+                "gap": stratum.gap,
+                "weight": stratum.weight,
             }
-            for one in self.strata
+            for stratum in self.strata
         ]
 
 
 def stratum_name(names: tuple[str, ...], stratum: Any) -> str:
     """Return the name of a stratum: dept=A, or dept=A, year=1."""
     labels = stratum if isinstance(stratum, tuple) else (stratum,)
-    return ", ".join(f"{name}={one}" for name, one in zip(names, labels, strict=True))
+    return ", ".join(f"{name}={value}" for name, value in zip(names, labels, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ByStratum(Value):
+class StratumValues(Value):
     """A metric by stratum and group; NaN where a group has no value in a stratum."""
 
     names: tuple[str, ...]
@@ -173,7 +175,7 @@ class ByStratum(Value):
 
     def share_compared(self, groups: Collection[Any]) -> float:
         """Return the share of the people of some groups in strata that hold two of them."""
-        at = [i for i, key in enumerate(self.keys) if label(key) in groups]
+        at = [i for i, key in enumerate(self.keys) if group_label(key) in groups]
         present = (self.size[:, at] > 0) & ~np.isnan(self.value[:, at])
         people = self.people[:, at]
         # Nobody outside is a share of exactly 1, whatever the rounding of two sums.
@@ -181,7 +183,7 @@ class ByStratum(Value):
         everyone = float(people.sum())
         return 1 - float(outside) / everyone if everyone > 0 else 1.0
 
-    def of(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
+    def compare_pair(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
         """Return two groups within strata; ``test`` says whether their gap is the same in all."""
         at = list(pair)
         value, size, n = self.value[:, at], self.size[:, at], self.n[:, at]
@@ -199,8 +201,8 @@ class ByStratum(Value):
         everyone = float(people.sum())
         return PairWithinStrata(
             names=self.names,
-            first=label(self.keys[pair[0]]),
-            second=label(self.keys[pair[1]]),
+            first=group_label(self.keys[pair[0]]),
+            second=group_label(self.keys[pair[1]]),
             first_value=first,
             second_value=second,
             n_strata=len(present),
@@ -209,7 +211,7 @@ class ByStratum(Value):
             homogeneity=test(),
             strata=tuple(
                 StratumGap(
-                    stratum=label(self.strata[s]),
+                    stratum=group_label(self.strata[s]),
                     first_n=int(n[s, 0]),
                     second_n=int(n[s, 1]),
                     first_value=float(value[s, 0]),
@@ -243,14 +245,14 @@ def stratum_rows(
     """Return a row for each comparison and stratum, with the test of one gap in all strata."""
     return [
         {
-            "first": name_of(one.first),
-            "second": name_of(one.second),
+            "first": name_of(pair.first),
+            "second": name_of(pair.second),
             **row,
-            "homogeneity_test": one.homogeneity.method,
-            "homogeneity_pvalue": one.homogeneity.pvalue,
+            "homogeneity_test": pair.homogeneity.method,
+            "homogeneity_pvalue": pair.homogeneity.pvalue,
         }
-        for one in within
-        for row in one.rows()
+        for pair in within
+        for row in pair.rows()
     ]
 
 
@@ -262,18 +264,18 @@ def note_of_sample(
     ``n_rows`` are the rows of each group. ``only_varying``: of small strata the problem warns.
     """
     few = [
-        one.n_compared
-        for one in within
-        if can_be_queries(one.n_compared, (n_rows[one.first] + n_rows[one.second]) / 2)
+        pair.n_compared
+        for pair in within
+        if can_be_queries(pair.n_compared, (n_rows[pair.first] + n_rows[pair.second]) / 2)
     ]
     if few:
         return None if only_varying else MANY_STRATA.format(n=f"{max(few):,}")
-    tested = [one for one in within if not math.isnan(one.homogeneity.pvalue)]
+    tested = [pair for pair in within if not math.isnan(pair.homogeneity.pvalue)]
     varying = [
-        one.n_compared
-        for one in tested
-        if one.n_compared >= LEAST_QUERIES
-        and rejects(min(one.homogeneity.pvalue * len(tested), 1.0), _LEVEL)
+        strata.n_compared
+        for strata in tested
+        if strata.n_compared >= LEAST_QUERIES
+        and rejects_at(min(strata.homogeneity.pvalue * len(tested), 1.0), _LEVEL)
     ]
     return EFFECT_VARIES.format(n=f"{max(varying):,}") if varying else None
 
@@ -291,5 +293,5 @@ def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) 
     # The test of Breslow and Day is about odds ratios: equal gaps can have unequal ones.
     what = "odds" if test.method == "breslow-day" else "gap"
     verb = "differ" if what == "odds" else "differs"
-    name = f"{what}_{verb}" if rejects(pvalue, _LEVEL) else f"{what}_may_be_one"
+    name = f"{what}_{verb}" if rejects_at(pvalue, _LEVEL) else f"{what}_may_be_one"
     return SENTENCES[name].format(about=about, tested_by=how)

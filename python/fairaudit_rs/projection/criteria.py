@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import Value
-from ..inference.proportions import Share
+from ..inference.proportions import SampleProportion
 from .notions import RATES
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ def by_unit(values: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Criterion(Value):
+class RateCriterion(Value):
     """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
 
     label: int | None
@@ -46,15 +46,15 @@ class Criterion(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Tolerance(Value):
+class CriteriaTolerance(Value):
     """The criteria may lie between these bounds; both 0 for the simple null hypothesis."""
 
     low: Array
     high: Array
 
-    def widened(self) -> Tolerance:
+    def widened(self) -> CriteriaTolerance:
         """Return bounds that forgive the rounding of a difference of rates."""
-        return Tolerance(self.low - _ROUNDING, self.high + _ROUNDING)
+        return CriteriaTolerance(self.low - _ROUNDING, self.high + _ROUNDING)
 
     @property
     def is_sharp(self) -> bool:
@@ -82,7 +82,7 @@ class Curvature:
         return self.matrices[1]
 
 
-class Description(NamedTuple):
+class CriterionDescription(NamedTuple):
     """What a criterion compares, and the two rates; those of a user's criterion have no names."""
 
     name: str
@@ -93,4 +93,4 @@ class Description(NamedTuple):
     #: The least and the largest gap that there can be.
     bounds: tuple[float, float] = (-math.inf, math.inf)
     #: The rates as shares of rows that all count the same.
-    shares: tuple[Share, Share] | None = None
+    shares: tuple[SampleProportion, SampleProportion] | None = None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from .criteria import by_unit
-from .notions import Notion, RowValues
+from .notions import Notion, NotionValues
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class ExchangeTest(Protocol):
         """Return the statistic of some replicates, in their order."""
 
 
-class Gaps(Protocol):
+class GapSampler(Protocol):
     """Draws the gaps of replicates."""
 
     def draw(self, replicate: int, draws: _native.Draws) -> Array:
@@ -44,7 +44,7 @@ class GapTest:
     """What it costs to remove gaps: the observed ones, and those of replicates."""
 
     gap: Array
-    gaps: Gaps
+    gaps: GapSampler
     cost: Callable[[Array], float]
 
     @property
@@ -101,7 +101,7 @@ class RowGaps:
     decisions: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
     covariance: Array
-    covariance_of: Callable[[RowValues], Array]
+    covariance_of: Callable[[NotionValues], Array]
 
     @cached_property
     def _exchange(self) -> _native.Assignments:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import LEAST
-from ..results.verdict import rejects
-from .criteria import Curvature, Tolerance
+from ..results.verdict import rejects_at
+from .criteria import CriteriaTolerance, Curvature
 from .problem import BANDWIDTHS, Criteria
 
 #: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
@@ -45,10 +45,10 @@ class LimitTest:
     note: str | None = None
 
     @classmethod
-    def of(
+    def from_criteria(
         cls,
         criteria: Criteria,
-        tolerance: Tolerance,
+        tolerance: CriteriaTolerance,
         statistic: float,
         curvature: Curvature | None,
         alpha: float,
@@ -63,7 +63,7 @@ class LimitTest:
             reason = "the distances to the boundary do not vary"
             return replace(nothing, inconclusive=reason + _way_out(criteria, tolerance))
         rows = float(curvature.effective_rows.min())
-        laws = [_Law(criteria, tolerance, matrix) for matrix in curvature.matrices]
+        laws = [_LimitLaw(criteria, tolerance, matrix) for matrix in curvature.matrices]
         if not all(law.exists for law in laws):
             reason = (
                 "some criteria are combinations of others"
@@ -96,10 +96,10 @@ class LimitTest:
                 effective_rows=rows,
                 note=note,
             )
-        if doubt.is_safe or (doubt.rejects_too_rarely and rejects(pvalue, alpha)):
+        if doubt.is_safe or (doubt.rejects_too_rarely and rejects_at(pvalue, alpha)):
             more = (
                 "it rejects all the same"
-                if rejects(pvalue, alpha)
+                if rejects_at(pvalue, alpha)
                 else "p is larger than it need be" + _way_out(criteria, tolerance, "has more power")
             )
             note = f"{doubt.reason}; {more}"
@@ -119,16 +119,20 @@ class LimitTest:
         )
 
 
-def _way_out(criteria: Criteria, tolerance: Tolerance, what: str = "gives a valid p-value") -> str:
+def _way_out(
+    criteria: Criteria, tolerance: CriteriaTolerance, what: str = "gives a valid p-value"
+) -> str:
     """Name the test that needs no limit law, where there is one."""
     exchangeable = tolerance.is_sharp and criteria.rows.weight is None
     return f"; calibration='permutation' {what}" if exchangeable else ""
 
 
-class _Law:
+class _LimitLaw:
     """The law of the statistic under the least favourable fair gaps."""
 
-    def __init__(self, criteria: Criteria, tolerance: Tolerance, matrix: NDArray[Any]) -> None:
+    def __init__(
+        self, criteria: Criteria, tolerance: CriteriaTolerance, matrix: NDArray[Any]
+    ) -> None:
         self.covariance, self.matrix = criteria.covariance, matrix
         root = math.sqrt(criteria.n_rows)
         # No gap is farther than 1 from another: what lies beyond is as good as no bound.

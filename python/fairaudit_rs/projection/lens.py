@@ -17,15 +17,15 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
 from ..literals import Alternative, Attributes, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
-from ..results.verdict import rejects
-from .criteria import Tolerance
+from ..results.verdict import rejects_at
+from .criteria import CriteriaTolerance
 from .law import LimitTest
 from .notions import Notion
-from .question import Question, pose
-from .replicates import permuted
+from .question import ProjectionQuestion, pose_notion
+from .replicates import rank_of_cost
 from .result import CriterionValue, ProjectionResult
-from .transport import Plan
-from .values import histogram_of, largest, values_of
+from .transport import TransportPlan
+from .values import histogram_of, largest_gap, values_of
 
 #: Plans whose certificate is worse than this, relative to their cost, say so.
 _CERTIFIED = 1e-6
@@ -194,7 +194,7 @@ def projection_test(
         rows_for="projection_test",
         missing=missing,
     )
-    return project(
+    return project_table(
         table,
         notion,
         model=model,
@@ -215,7 +215,7 @@ def projection_test(
     )
 
 
-def project(
+def project_table(
     table: AuditTable,
     notion: NotionName | Notion,
     *,
@@ -236,7 +236,7 @@ def project(
     callback: Callable[[int, int], object] | None = None,
 ) -> ProjectionResult:
     """Test a notion on a table, as `projection_test` does, with arguments that are checked."""
-    question = pose(
+    question = pose_notion(
         table,
         notion,
         distances=model,
@@ -262,12 +262,12 @@ def project(
     curvature = None if math.isnan(width) else criteria.curvature(width)
     scale = criteria.n_rows / criteria.weight
     statistic = plan.primal * scale
-    test = LimitTest.of(criteria, tolerance, statistic, curvature, 1 - level)
+    test = LimitTest.from_criteria(criteria, tolerance, statistic, curvature, 1 - level)
     if plan.why_none is not None:
         none = replace(test, pvalue=math.nan, critical_value=math.nan)
         test = replace(none, inconclusive=plan.why_none)
     elif calibration == "permutation":
-        outcome = permuted(criteria, tolerance, n_resamples, seed, callback)
+        outcome = rank_of_cost(criteria, tolerance, n_resamples, seed, callback)
         test = replace(
             test,
             pvalue=outcome.pvalue,
@@ -276,7 +276,7 @@ def project(
             note=None,
         )
     values = values_of(criteria, tolerance, level)
-    estimate, error, interval = largest(values, criteria, level)
+    estimate, error, interval = largest_gap(values, criteria, level)
     moves = question.moves(plan)
     limit, histogram = histogram_of(question, moves, width)
     drawn = calibration == "permutation" and math.isfinite(statistic)
@@ -319,7 +319,7 @@ def project(
     )
 
 
-def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
+def _tolerance(question: ProjectionQuestion, epsilon: Any, alternative: str) -> CriteriaTolerance:
     """Return the bounds between which gaps count as fair."""
     m = len(question.criteria.gap)
     accepted = f"None, a number of at least 0, or {m} of them"
@@ -342,12 +342,12 @@ def _tolerance(question: Question, epsilon: Any, alternative: str) -> Tolerance:
     endless = np.full(m, np.inf)
     low = -endless if alternative == "greater" else -values
     high = endless if alternative == "less" else values
-    return Tolerance(low, high)
+    return CriteriaTolerance(low, high)
 
 
 def _warnings(
-    question: Question,
-    plan: Plan,
+    question: ProjectionQuestion,
+    plan: TransportPlan,
     test: LimitTest,
     values: tuple[CriterionValue, ...],
     calibration: str,
@@ -381,7 +381,7 @@ def _warnings(
     if test.pvalue == LEAST:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:
-        verdicts = {rejects(pvalue, alpha) for _, pvalue in test.sensitivity}
+        verdicts = {rejects_at(pvalue, alpha) for _, pvalue in test.sensitivity}
         if len(verdicts) > 1:
             low, middle, high = (f"{pvalue:.3g}" for _, pvalue in test.sensitivity)
             warnings.append(

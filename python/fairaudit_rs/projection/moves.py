@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import equal
+from ..data.equality import are_equal
 from ..data.groups import group_name
-from ..results.result import Stored
-from ..results.stored import decode_entry, encode
+from ..results.result import Serializable
+from ..results.stored import decode_entry, encode_value
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,7 +43,7 @@ _COMPARED = (
 )
 
 
-def nowhere() -> None:
+def unknown_moves() -> None:
     """Say that nobody knows where rows move to."""
 
 
@@ -52,7 +52,7 @@ def _known(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Moves(Stored):
+class Moves(Serializable):
     """The smallest set of rows, and the smallest moves, that remove the bias.
 
     Attributes
@@ -94,7 +94,7 @@ class Moves(Stored):
     index: NDArray[Any] | None = None
     #: Makes `x`: a large audit moves many rows, and few readers ask where to.
     _moved: Callable[[], NDArray[np.float64] | None] = field(
-        default=nowhere, repr=False, compare=False
+        default=unknown_moves, repr=False, compare=False
     )
 
     _bulky = frozenset({"_moved"})
@@ -102,19 +102,19 @@ class Moves(Stored):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: where rows move to, not the model and data that know it."""
         x = self.x
-        return self.__dict__ | {"_moved": nowhere if x is None else partial(_known, x)}
+        return self.__dict__ | {"_moved": unknown_moves if x is None else partial(_known, x)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, a list for each column; see `Result.to_dict`."""
         x = self.x
-        return {**super().to_dict(), "x": None if x is None else encode(x)}
+        return {**super().to_dict(), "x": None if x is None else encode_value(x)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return the moves that `to_dict` made a dict of."""
         made = super().from_dict(content)
         x = decode_entry(content, "x", NDArray[np.float64] | None)
-        made.__dict__["_moved"] = nowhere if x is None else partial(_known, x)
+        made.__dict__["_moved"] = unknown_moves if x is None else partial(_known, x)
         return made
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class Moves(Stored):
         if not isinstance(other, Moves):
             return NotImplemented
         return self.groups == other.groups and all(
-            equal(getattr(self, name), getattr(other, name))
+            are_equal(getattr(self, name), getattr(other, name))
             for name in (
                 "row",
                 "index",

@@ -72,7 +72,7 @@ class Notion(Value):
     names: Sequence[str] | None = None
     name: str = "notion"
 
-    def evaluate(self, decisions: NDArray[Any], weight: Array | None) -> RowValues:
+    def evaluate(self, decisions: NDArray[Any], weight: Array | None) -> NotionValues:
         """Return phi, the criteria and their linearisation for rows with these decisions."""
         n = len(decisions)
         share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
@@ -100,7 +100,7 @@ class Notion(Value):
                 "criteria",
                 argument="names",
             )
-        return RowValues(phi, influence, share @ (phi * positive[:, None]), names)
+        return NotionValues(phi, influence, share @ (phi * positive[:, None]), names)
 
     def _phi(self, statistics: Array | None, mean: Array | None) -> Any:
         return self.phi(statistics, mean) if callable(self.phi) else self.phi
@@ -137,7 +137,7 @@ class Notion(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class RowValues(Value):
+class NotionValues(Value):
     """phi, the linearised criteria, and the criteria themselves."""
 
     phi: Array

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.equality import Value
 from ..data.groups import attribute_name, group_name
-from ..inference.proportions import Share
+from ..inference.proportions import SampleProportion
 from ..inference.pvalues import upper_tail
-from .criteria import Criterion, Curvature, Description, Tolerance, by_unit
+from .criteria import CriteriaTolerance, CriterionDescription, Curvature, RateCriterion, by_unit
 from .exchange import ExchangeTest, GapTest, RowGaps, UnitGaps
-from .notions import Notion, RowValues
-from .transport import CellCosts, MarginRows, Plan, by_one_criterion, by_rows
+from .notions import Notion, NotionValues
+from .transport import CellCosts, MarginRows, TransportPlan, by_one_criterion, by_rows
 
 Array = NDArray[np.float64]
 #: Bandwidths at which a test is repeated, as multiples of the one asked for.
@@ -56,7 +56,7 @@ class Criteria(Value, ABC):
         return self.native.tally
 
     @abstractmethod
-    def describe(self, j: int) -> Description:
+    def describe(self, j: int) -> CriterionDescription:
         """Say what a criterion compares."""
 
     @property
@@ -89,7 +89,7 @@ class Criteria(Value, ABC):
         """Return S, from the density of the margins near the boundary."""
 
     @abstractmethod
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
+    def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
         """Return the cheapest plan, or why there is none; costs are sums over weights.
 
         With ``gap`` it is other gaps than the observed ones that must vanish.
@@ -100,14 +100,14 @@ class Criteria(Value, ABC):
         """Return the criteria with every row on both sides of the boundary, at half its weight."""
 
     @abstractmethod
-    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+    def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
         """Return the test whose replicates exchange the decisions of rows."""
 
-    def cost(self, tolerance: Tolerance, gap: Array) -> float:
+    def cost(self, tolerance: CriteriaTolerance, gap: Array) -> float:
         """Return what it costs to remove a gap; infinite when it cannot be done."""
         return self.project(tolerance, gap).primal * self.n_rows / self.weight
 
-    def _change(self, tolerance: Tolerance, gap: Array | None) -> tuple[Array, Array]:
+    def _change(self, tolerance: CriteriaTolerance, gap: Array | None) -> tuple[Array, Array]:
         """Return by how much the criteria must change, at least and at most."""
         observed = self.gap if gap is None else gap
         wide = tolerance.widened()
@@ -164,7 +164,7 @@ class Criteria(Value, ABC):
 class UnitCriteria(Criteria):
     """Criteria of groups: every unit has one value of each."""
 
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[RateCriterion, ...]
     #: The label of every unit, -1 where labels play no part.
     labels: NDArray[np.int64]
     #: (units with the reference first, criteria) of each block of groups that only move together.
@@ -173,7 +173,7 @@ class UnitCriteria(Criteria):
     #: Names of the sensitive features, for people.
     features: tuple[str, ...]
 
-    def name_of(self, criterion: Criterion, group: Any) -> str:
+    def name_of(self, criterion: RateCriterion, group: Any) -> str:
         """Return the name of a group of a criterion for people."""
         return group_name(group, criterion.attribute or attribute_name(self.features))
 
@@ -205,15 +205,15 @@ class UnitCriteria(Criteria):
         )
         return first, second
 
-    def describe(self, j: int) -> Description:
+    def describe(self, j: int) -> CriterionDescription:
         """Name the two sides, with their rates."""
         criterion = self.criteria[j]
         first, second = (float(rate[j]) for rate in self.rates)
         shares = None
         if self.rows.weight is None:
             of_first, of_second = (float(size[j]) for size in self.sizes)
-            shares = Share(first, of_first), Share(second, of_second)
-        return Description(
+            shares = SampleProportion(first, of_first), SampleProportion(second, of_second)
+        return CriterionDescription(
             criterion.metric,
             criterion.attribute,
             criterion.first,
@@ -261,14 +261,14 @@ class UnitCriteria(Criteria):
             effective = (windows.mass @ self.phi**2) ** 2 / (windows.square @ self.phi**4)
         return Curvature(bandwidth, matrices, np.nan_to_num(effective))  # type: ignore[arg-type]
 
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
+    def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
         """Blocks of groups by their common rate, others by cells."""
         if self.blocks is None or gap is not None:
             return self._curves.cheapest(*self._change(tolerance, gap))
         found = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
         if isinstance(found, _native.Unreachable):
-            return Plan.none(self._reachable(*self.blocks[found.block]))
-        return Plan.of_native(found)
+            return TransportPlan.none(self._reachable(*self.blocks[found.block]))
+        return TransportPlan.of_native(found)
 
     @cached_property
     def _gains(self) -> Array:
@@ -279,13 +279,13 @@ class UnitCriteria(Criteria):
 
     @cached_property
     def _curves(self) -> CellCosts:
-        return CellCosts.of(self.native, self._gains, self.call)
+        return CellCosts.from_rows(self.native, self._gains, self.call)
 
     def both_sides(self) -> Self:
         """Both cells of a unit get all of its rows."""
         return replace(self, rows=self.rows.doubled(), blocks=None)
 
-    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+    def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
         """Blocks of groups in the native module, others gap by gap."""
         if self.blocks is not None:
             return self.native.exchange(_native_blocks(self.blocks, tolerance), self.call)
@@ -337,7 +337,7 @@ class UnitCriteria(Criteria):
 
 
 def _native_blocks(
-    blocks: list[tuple[list[int], list[int]]], tolerance: Tolerance
+    blocks: list[tuple[list[int], list[int]]], tolerance: CriteriaTolerance
 ) -> list[tuple[list[int], list[float], list[float]]]:
     """Return blocks with their tolerances, as the native module takes them."""
     wide = tolerance.widened()
@@ -352,7 +352,7 @@ class RowCriteria(Criteria):
     """Criteria of the user's: every row has its own values. Units are the groups."""
 
     notion: Notion
-    values: RowValues
+    values: NotionValues
     #: Rows of one stratum exchange their decisions; None: all rows do.
     stratum: NDArray[np.uint32] | None = None
 
@@ -363,9 +363,9 @@ class RowCriteria(Criteria):
         weight = self.rows.weight
         return np.ones(n) if weight is None else weight * (n / self.weight)
 
-    def describe(self, j: int) -> Description:
+    def describe(self, j: int) -> CriterionDescription:
         """Name the criterion, as the notion does."""
-        return Description(self.values.names[j])
+        return CriterionDescription(self.values.names[j])
 
     @property
     def gap(self) -> Array:
@@ -377,7 +377,7 @@ class RowCriteria(Criteria):
         """Sigma, from the linearised criteria of the rows."""
         return self._covariance_of(self.values)
 
-    def _covariance_of(self, values: RowValues) -> Array:
+    def _covariance_of(self, values: NotionValues) -> Array:
         weight = self._row_weight[:, None]
         centred = values.influence - np.average(values.influence, axis=0, weights=weight[:, 0])
         terms = weight * centred
@@ -412,9 +412,9 @@ class RowCriteria(Criteria):
             return None
         kinds = cell.ravel().astype(np.uint16)
         rows = replace(self.rows, cell=kinds, n_cells=len(distinct))
-        return CellCosts.of(rows.native(self.call), distinct, self.call)
+        return CellCosts.from_rows(rows.native(self.call), distinct, self.call)
 
-    def project(self, tolerance: Tolerance, gap: Array | None = None) -> Plan:
+    def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
         """By cells when few values of phi occur, row by row otherwise."""
         low, high = self._change(tolerance, gap)
         gains = self._gains
@@ -428,7 +428,7 @@ class RowCriteria(Criteria):
     def both_sides(self) -> Self:
         """Every row helps in both directions."""
         values = self.values
-        twice = RowValues(
+        twice = NotionValues(
             np.concatenate([values.phi] * 2),
             np.concatenate([values.influence] * 2),
             values.gap,
@@ -436,7 +436,7 @@ class RowCriteria(Criteria):
         )
         return replace(self, rows=self.rows.doubled(), values=twice)
 
-    def exchange(self, tolerance: Tolerance) -> ExchangeTest:
+    def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
         """Gap by gap; the notion says what a decision is worth."""
         gaps = RowGaps(
             notion=self.notion,

@@ -15,19 +15,19 @@ from .. import arguments
 from ..data.arrays import ArraySource
 from ..data.cells import Cells
 from ..data.columns import column_array
-from ..data.groups import attribute_name, choose_groups, find_group, label
+from ..data.groups import attribute_name, choose_groups, find_group, group_label
 from ..data.index import rows_by_label
 from ..data.labels import GroupKey, Label
-from ..data.rows import CodedRows
+from ..data.rows import EncodedRows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
 from ..literals import Attributes
 from ..models.distances import Distances, margins_of_scores
-from .criteria import NO_CELL, Criterion, by_unit
-from .moves import Moves, nowhere
+from .criteria import NO_CELL, RateCriterion, by_unit
+from .moves import Moves, unknown_moves
 from .notions import ALIASES, NOTIONS, RATES, Notion
 from .problem import Criteria, RowCriteria, UnitCriteria
-from .transport import MarginRows, Plan
+from .transport import MarginRows, TransportPlan
 
 _MOST_UNITS = 32_000
 #: The largest distance is not larger than this, nor smaller than its inverse.
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class ProjectionQuestion:
     """Criteria on rows, and what a result says about the data."""
 
     criteria: Criteria
@@ -60,7 +60,7 @@ class Question:
         """Return the rows of each group that take part."""
         rows = by_unit(self.criteria.tally.rows)
         sizes = np.bincount(self.group, weights=rows, minlength=len(self.keys))
-        return {label(key): int(n) for key, n in zip(self.keys, sizes, strict=True)}
+        return {group_label(key): int(n) for key, n in zip(self.keys, sizes, strict=True)}
 
     def by_group(self, values: Array) -> Array:
         """Add up what was found for each unit, by group."""
@@ -68,7 +68,7 @@ class Question:
         np.add.at(total, self.group, values)
         return total
 
-    def moves(self, plan: Plan) -> Moves:
+    def moves(self, plan: TransportPlan) -> Moves:
         """Return the rows that move, with what is known about them."""
         held, rows = self.criteria.rows, plan.rows
         weight, distances = held.weight, self.distances
@@ -85,16 +85,16 @@ class Question:
             from_decision=(cell & 1).astype(np.int8),
             group=self.group[unit],
             label=self.criteria.unit_label[unit].astype(np.int8),
-            groups=tuple(map(label, self.keys)),
+            groups=tuple(map(group_label, self.keys)),
             feature_names=None if distances is None else distances.feature_names,
             attribute=attribute_name(self.features),
             index=rows_by_label(self.index, rows),
-            _moved=nowhere if distances is None else partial(distances.moved, rows),
+            _moved=unknown_moves if distances is None else partial(distances.moved, rows),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Reading:
+class _CriteriaReading:
     """How a table in memory is read for criteria."""
 
     table: AuditTable
@@ -112,7 +112,7 @@ class _Reading:
         names = ("y_pred",) if plain else ("y_true", "y_pred")
         return [name for name in names if name in self.table.roles]
 
-    def combinations(self) -> CodedRows:
+    def combinations(self) -> EncodedRows:
         """Return the combination of groups, labels and decisions of every row."""
         return self.table.combinations(self.wanted, self.pos_label, self.n_threads)
 
@@ -169,7 +169,7 @@ def _check_size(distance: Array) -> None:
         )
 
 
-def pose(
+def pose_notion(
     table: AuditTable,
     notion: str | Notion,
     *,
@@ -181,7 +181,7 @@ def pose(
     pos_label: Label = None,
     n_threads: int | None = None,
     exchanging: bool = False,
-) -> Question:
+) -> ProjectionQuestion:
     """Ask a notion of a table: read what it needs and make the criteria.
 
     ``distances`` are those of the table, when a model made them. ``exchanging`` says whether
@@ -198,7 +198,7 @@ def pose(
         )
     labels = _labels(notion, groups, reference)
     _check_roles(table, notion, labels, distances)
-    reading = _Reading(
+    reading = _CriteriaReading(
         table=table,
         labels=labels,
         distances=distances,
@@ -213,7 +213,7 @@ def pose(
             )
         return _of_notion(reading, notion, exchanging)
     separate = attributes == "separate" and len(table.sensitive_features) > 1
-    choice = _Choice(separate=separate, groups=groups, reference=reference)
+    choice = _GroupChoice(separate=separate, groups=groups, reference=reference)
     return _of_groups(reading, choice, ALIASES.get(notion, notion))
 
 
@@ -272,7 +272,7 @@ def _check_roles(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Choice:
+class _GroupChoice:
     """Which groups are compared, and with which."""
 
     #: Each attribute by itself.
@@ -280,7 +280,7 @@ class _Choice:
     groups: Sequence[Any] | None
     reference: Any
 
-    def keys(self, coded: CodedRows) -> list[GroupKey]:
+    def keys(self, coded: EncodedRows) -> list[GroupKey]:
         """Return the groups, the reference last when it was named."""
         if not self.separate:
             if isinstance(self.reference, Mapping):
@@ -319,7 +319,7 @@ class _Choice:
         return int(np.argmax([sizes[key] for key in keys]))
 
 
-def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
+def _of_groups(reading: _CriteriaReading, choice: _GroupChoice, notion: str) -> ProjectionQuestion:
     cell, cells, keys, kinds = _cells_of_groups(reading, choice)
     sizes, n_units = cells.group_sizes(), len(keys) * len(kinds)
     rows, distances = reading.rows(cell, 2 * n_units)
@@ -343,7 +343,7 @@ def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
         features=cells.sensitive_features,
     )
     _check_rows(made)
-    return Question(
+    return ProjectionQuestion(
         criteria=made,
         notion=notion,
         keys=keys,
@@ -359,7 +359,7 @@ def _of_groups(reading: _Reading, choice: _Choice, notion: str) -> Question:
 
 
 def _cells_of_groups(
-    reading: _Reading, choice: _Choice
+    reading: _CriteriaReading, choice: _GroupChoice
 ) -> tuple[NDArray[np.uint16], Cells, list[GroupKey], Sequence[int | None]]:
     """Return the cell of every row, the groups, and the labels that make units of them.
 
@@ -389,7 +389,7 @@ def _separate(
     labels: tuple[int | None, ...],
     unit_group: NDArray[np.int64],
     unit_label: NDArray[np.int64],
-) -> tuple[list[Criterion], bool]:
+) -> tuple[list[RateCriterion], bool]:
     """Return the criteria of each attribute by itself, and whether some need a reference."""
     names, sizes = cells.sensitive_features, cells.group_sizes()
     undirected = False
@@ -413,7 +413,7 @@ def _separate(
                 base, undirected = levels[int(np.argmax(rows))], True
             here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
             criteria += [
-                Criterion(
+                RateCriterion(
                     label=entry,
                     first=level,
                     second=base,
@@ -430,7 +430,7 @@ def _separate(
 # -- notions of the user's -------------------------------------------------------------------
 
 
-def _of_notion(reading: _Reading, notion: Notion, exchanging: bool) -> Question:
+def _of_notion(reading: _CriteriaReading, notion: Notion, exchanging: bool) -> ProjectionQuestion:
     coded = reading.combinations()
     keys = sorted(set(coded.named.groups), key=str)
     place = {key: i for i, key in enumerate(keys)}
@@ -445,7 +445,7 @@ def _of_notion(reading: _Reading, notion: Notion, exchanging: bool) -> Question:
         values=notion.evaluate(cell & 1, rows.weight),
         stratum=_strata(notion, len(rows)) if exchanging else None,
     )
-    return Question(
+    return ProjectionQuestion(
         criteria=made,
         notion=notion.name,
         keys=keys,
@@ -477,9 +477,9 @@ def _crossed(
     labels: tuple[int | None, ...],
     unit_group: NDArray[np.int64],
     unit_label: NDArray[np.int64],
-) -> tuple[list[Criterion], list[tuple[list[int], list[int]]]]:
+) -> tuple[list[RateCriterion], list[tuple[list[int], list[int]]]]:
     """Return the criteria of groups against one of them, and the blocks that they make."""
-    criteria: list[Criterion] = []
+    criteria: list[RateCriterion] = []
     blocks = []
     others = [i for i in range(len(keys)) if i != base]
     for entry in labels:
@@ -488,10 +488,10 @@ def _crossed(
         at = list(range(len(criteria), len(criteria) + len(others)))
         blocks.append((list(map(int, units)), at))
         criteria += [
-            Criterion(
+            RateCriterion(
                 label=entry,
-                first=label(keys[i]),
-                second=label(keys[base]),
+                first=group_label(keys[i]),
+                second=group_label(keys[base]),
                 of_first=(unit_group == i) & here,
                 of_second=(unit_group == base) & here,
             )

@@ -17,7 +17,7 @@ from .. import _native
 from ..errors import ArgumentError
 from ..inference.pvalues import monte_carlo_pvalue
 from ..progress import Progress
-from .criteria import Tolerance
+from .criteria import CriteriaTolerance
 from .problem import Criteria
 
 _TIE = 1e-10
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Permuted:
+class PermutedPValue:
     """A permutation p-value with what it rests on."""
 
     pvalue: float
@@ -35,13 +35,13 @@ class Permuted:
     null: Array
 
 
-def permuted(
+def rank_of_cost(
     criteria: Criteria,
-    tolerance: Tolerance,
+    tolerance: CriteriaTolerance,
     n_resamples: int,
     seed: int,
     callback: Callable[[int, int], object] | None,
-) -> Permuted:
+) -> PermutedPValue:
     """Return the rank of the observed cost among the costs of chance gaps."""
     if criteria.rows.weight is not None:
         raise ArgumentError(
@@ -56,7 +56,7 @@ def permuted(
     call = _native.Call(criteria.n_threads, progress.tick())
     null = test.null_distribution(_native.Draws(n_resamples, seed=seed), call)
     extreme = int((null >= test.observed * (1 - _TIE)).sum())
-    return Permuted(
+    return PermutedPValue(
         monte_carlo_pvalue(extreme, n_resamples),
         _native.clopper_pearson(extreme, n_resamples, 0.99),
         int(np.isinf(null).sum()),

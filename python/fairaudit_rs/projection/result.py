@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..data.groups import group_name
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.verdict import rejects
-from ..results.words import aside, listed, number, p_text, row_count
+from ..results.verdict import rejects_at
+from ..results.words import join_names, note_on_disagreement, number, p_text, row_count
 from .moves import Moves, MoveSummary
 
 
@@ -132,7 +132,7 @@ class ProjectionResult(Finding):
         if self.inconclusive is not None:
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
-            found = rejects(self.pvalue, alpha)
+            found = rejects_at(self.pvalue, alpha)
             level = f"at the {100 * alpha:.3g} % level ({p_text(self.pvalue)})"
             if self._tolerated:
                 shown = "shown" if found else "not shown"
@@ -145,7 +145,7 @@ class ProjectionResult(Finding):
                 if not found:
                     verdict += "; that alone does not show fairness"
                 if len(self.criteria) == 1:
-                    beside = aside(self.criteria[0].confidence_interval, found)
+                    beside = note_on_disagreement(self.criteria[0].confidence_interval, found)
         return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}.{beside}"
 
     @property
@@ -161,7 +161,7 @@ class ProjectionResult(Finding):
         if all(tolerance == (0.0, 0.0) for tolerance in tolerances):
             return ""
         texts = [_between(*tolerance) for tolerance in tolerances]
-        return f"{'tolerance' if len(texts) == 1 else 'tolerances'} {listed(texts)}"
+        return f"{'tolerance' if len(texts) == 1 else 'tolerances'} {join_names(texts)}"
 
     def _gaps(self) -> str:
         asked = f" ({self._tolerated})" if self._tolerated else ""
@@ -183,12 +183,12 @@ class ProjectionResult(Finding):
     def _who(self) -> str:
         """Name the groups that are compared, each with its reference; "" for own criteria."""
         against: dict[str, dict[str, None]] = {}
-        for one in self.criteria:
-            if one.first is not None or one.second is not None:
-                firsts = against.setdefault(self._side(one, one.second), {})
-                firsts[self._side(one, one.first)] = None
+        for criterion in self.criteria:
+            if criterion.first is not None or criterion.second is not None:
+                firsts = against.setdefault(self._side(criterion, criterion.second), {})
+                firsts[self._side(criterion, criterion.first)] = None
         texts = [
-            f"{listed(list(firsts), most=5)} against {base}" for base, firsts in against.items()
+            f"{join_names(list(firsts), most=5)} against {base}" for base, firsts in against.items()
         ]
         return f", of {'; '.join(texts)}," if texts else ""
 
@@ -236,19 +236,29 @@ class ProjectionResult(Finding):
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group and rate; of criteria of your own one per group."""
         rows: dict[tuple[str, str], dict[str, Any]] = {}
-        for one in self.criteria:
+        for criterion in self.criteria:
             sides = (
-                (one.first, one.first_value, one.first_used, one.first_interval),
-                (one.second, one.second_value, one.second_used, one.second_interval),
+                (
+                    criterion.first,
+                    criterion.first_value,
+                    criterion.first_used,
+                    criterion.first_interval,
+                ),
+                (
+                    criterion.second,
+                    criterion.second_value,
+                    criterion.second_used,
+                    criterion.second_interval,
+                ),
             )
             for group, value, used, interval in sides:
                 if math.isnan(value):
                     continue
-                name = group_name(group, one.attribute or self.attribute)
-                rows[one.name, name] = {
-                    "metric": one.name,
+                name = group_name(group, criterion.attribute or self.attribute)
+                rows[criterion.name, name] = {
+                    "metric": criterion.name,
                     "group": name,
-                    "n_rows": None if one.attribute else self.group_sizes.get(group),
+                    "n_rows": None if criterion.attribute else self.group_sizes.get(group),
                     "n_used": None if math.isnan(used) else round(used),
                     "value": value,
                     "low": interval[0],

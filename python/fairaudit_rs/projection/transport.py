@@ -69,7 +69,7 @@ class MarginRows(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TransportPlan:
     """The rows that move, the fraction of each, and the certificate of the cost."""
 
     rows: NDArray[np.int64]
@@ -81,7 +81,7 @@ class Plan:
     why_none: str | None = None
 
     @classmethod
-    def none(cls, reason: str) -> Plan:
+    def none(cls, reason: str) -> TransportPlan:
         """Return what stands for a plan where no movement makes the criteria hold."""
         return cls(
             rows=np.zeros(0, dtype=np.int64),
@@ -93,7 +93,7 @@ class Plan:
         )
 
     @classmethod
-    def of_native(cls, plan: _native.Plan) -> Plan:
+    def of_native(cls, plan: _native.Plan) -> TransportPlan:
         """Return the plan that the native module made."""
         return cls(
             rows=plan.rows,
@@ -114,14 +114,14 @@ class CellCosts:
     call: _native.Call
 
     @classmethod
-    def of(cls, rows: _native.ProjectionRows, gains: Array, call: _native.Call) -> CellCosts:
+    def from_rows(cls, rows: _native.ProjectionRows, gains: Array, call: _native.Call) -> CellCosts:
         """Sort the rows of the cells that help; a cell without gains stays."""
         used = (gains != 0).any(axis=1)
         curves = rows.curves(used.tolist(), call)
         cells = [int(cell) for cell in np.flatnonzero(used) if curves.rows(int(cell))]
         return cls(gains, curves, cells, call)
 
-    def cheapest(self, low: Array, high: Array) -> Plan:
+    def cheapest(self, low: Array, high: Array) -> TransportPlan:
         """Return the cheapest plan with ``low <= sum of gains * mass moved <= high``."""
         # Most of the solution lies near the boundary.
         share = np.linspace(0, 1, _POINTS) ** 2
@@ -132,11 +132,11 @@ class CellCosts:
         best, dual = (np.inf, np.zeros(len(self.gains))), -np.inf
         for _ in range(_MOST_ROUNDS):
             program = _Program.make(self.curves, ranks)
-            solution = linear_programs.solve(
+            solution = linear_programs.solve_program(
                 program.price, program.matrix(self.gains), low, high, program.mass
             )
             if solution is None:
-                return Plan.none(NO_PLAN)
+                return TransportPlan.none(NO_PLAN)
             masses = np.zeros(len(self.gains))
             np.add.at(masses, program.cell, solution.values)
             prices = self.gains @ solution.duals
@@ -156,7 +156,7 @@ class CellCosts:
             ranks = finer
         reached = self.gains.T @ best[1]
         return replace(
-            Plan.of_native(self.curves.take(best[1].tolist(), self.call)),
+            TransportPlan.of_native(self.curves.take(best[1].tolist(), self.call)),
             dual=dual,
             residual=float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max()),
         )
@@ -214,21 +214,21 @@ def _dual_value(duals: Array, low: Array, high: Array) -> float:
     return float(np.sum(duals[duals != 0] * bound[duals != 0]))
 
 
-def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> Plan:
+def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> TransportPlan:
     """Return the cheapest plan of rows that each have their own gains."""
     weight = np.ones(len(gains)) if rows.weight is None else rows.weight
     free = (gains != 0).any(axis=1) & np.isfinite(rows.distance) & (weight > 0)
     at = np.flatnonzero(free)
     cost, matrix = rows.distance[at], np.ascontiguousarray(gains[at].T)
-    solution = linear_programs.solve(cost, matrix, low, high, weight[at])
+    solution = linear_programs.solve_program(cost, matrix, low, high, weight[at])
     if solution is None:
-        return Plan.none(NO_PLAN)
+        return TransportPlan.none(NO_PLAN)
     loss = np.maximum(matrix.T @ solution.duals - cost, 0.0) @ weight[at]
     reached = matrix @ solution.values
     miss = np.maximum(np.maximum(low - reached, reached - high), 0.0).max()
     moved = solution.values > _NOTHING * weight[at]
     primal = float(cost @ solution.values)
-    return Plan(
+    return TransportPlan(
         rows=at[moved],
         fraction=(solution.values / weight[at])[moved],
         primal=primal,
@@ -239,10 +239,10 @@ def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> Plan:
 
 def by_one_criterion(
     rows: _native.ProjectionRows, gains: Array, low: float, high: float, call: _native.Call
-) -> Plan:
+) -> TransportPlan:
     """Return the cheapest plan of one criterion, with a gain for every row."""
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
     found = rows.select(sign * gains, target, call)
     if isinstance(found, _native.Unreachable):
-        return Plan.none(NO_PLAN)
-    return Plan.of_native(found)
+        return TransportPlan.none(NO_PLAN)
+    return TransportPlan.of_native(found)

@@ -9,17 +9,19 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.intervals import NOTHING, range_of_pairs
-from ..inference.proportions import newcombe, wilson
-from .criteria import Tolerance
+from ..inference.proportions import newcombe_interval, wilson_interval
+from .criteria import CriteriaTolerance
 from .moves import Moves
 from .problem import Criteria
-from .question import Question
+from .question import ProjectionQuestion
 from .result import CriterionValue
 
 _BINS = 60
 
 
-def values_of(criteria: Criteria, tolerance: Tolerance, level: float) -> tuple[CriterionValue, ...]:
+def values_of(
+    criteria: Criteria, tolerance: CriteriaTolerance, level: float
+) -> tuple[CriterionValue, ...]:
     """Return every criterion with its rates, its gap and an interval."""
     errors = np.sqrt(np.diag(criteria.covariance) / criteria.n_rows)
     z = _native.normal_quantile(0.5 + level / 2)
@@ -35,12 +37,12 @@ def _value(
     described, gap = criteria.describe(j), float(criteria.gap[j])
     low, high = gap - z * error, gap + z * error
     if described.shares is not None:
-        low, high = newcombe(*described.shares, z)
+        low, high = newcombe_interval(*described.shares, z)
     least, most = described.bounds
     first_value, second_value = described.rates
     shares = described.shares or ()
     used = [share.n_rows for share in shares] or [math.nan] * 2
-    of_values = [wilson(*share, z) for share in shares] or [NOTHING] * 2
+    of_values = [wilson_interval(*share, z) for share in shares] or [NOTHING] * 2
     return CriterionValue(
         name=described.name,
         attribute=described.attribute,
@@ -59,7 +61,7 @@ def _value(
     )
 
 
-def largest(
+def largest_gap(
     values: tuple[CriterionValue, ...], criteria: Criteria, level: float
 ) -> tuple[float, float, tuple[float, float]]:
     """Return the largest gap, its standard error and its interval."""
@@ -74,7 +76,7 @@ def largest(
 
 
 def histogram_of(
-    question: Question, moves: Moves, width: float
+    question: ProjectionQuestion, moves: Moves, width: float
 ) -> tuple[float, NDArray[np.float64]]:
     """Return how far the histogram of the margins reaches, and its bins by group."""
     farthest = float(moves.distance.max()) if len(moves) else 0.0

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from .. import arguments
-from ..data.equality import equal
-from ..data.groups import group_name, printable
+from ..data.equality import are_equal
+from ..data.groups import escape_controls, group_name
 from ..errors import ArgumentTypeError, DataError, NotStoredError
-from .stored import decode_entry, decode_fields, encode, encode_fields
-from .words import folded, number, row_count
+from .stored import decode_entry, decode_fields, encode_fields, encode_value
+from .words import fold_notes, number, row_count
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,7 +29,7 @@ _IN_REPR = ["metric", "notion", "ratio", "estimate", "statistic", "pvalue", "eng
 _MOST_PRINTED = 12
 
 
-class Stored:
+class Serializable:
     """A dataclass that goes to a dict for JSON and comes back."""
 
     #: Fields that dicts do not hold: one number per replicate or row, data and models.
@@ -51,7 +51,7 @@ class Stored:
             "schema_version": SCHEMA_VERSION,
             "kind": type(self).__name__,
             **encode_fields(self, self._bulky),
-            **{name: encode(getattr(self, name), hint) for name, hint in derived.items()},
+            **{name: encode_value(getattr(self, name), hint) for name, hint in derived.items()},
         }
 
     @classmethod
@@ -85,10 +85,10 @@ class Stored:
         """
         if type(self) is not type(other):
             return NotImplemented
-        assert isinstance(other, Stored)
+        assert isinstance(other, Serializable)
         shared = (self._bulky - self._uncompared) & vars(self).keys() & vars(other).keys()
         return self.to_dict() == other.to_dict() and all(
-            equal(vars(self)[name], vars(other)[name]) for name in shared
+            are_equal(vars(self)[name], vars(other)[name]) for name in shared
         )
 
     def __hash__(self) -> int:
@@ -110,7 +110,7 @@ class Stored:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def _types_of(kind: type[Stored]) -> dict[str, Any]:
+def _types_of(kind: type[Serializable]) -> dict[str, Any]:
     """Return the annotations of what is derived."""
     return {name: get_type_hints(getattr(kind, name).func)["return"] for name in kind._derived}
 
@@ -147,7 +147,7 @@ def from_dict(content: Mapping[str, Any]) -> Any:
     public = import_module(__name__.partition(".")[0])
     kind = content.get("kind")
     found = getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Stored)):
+    if not (isinstance(found, type) and issubclass(found, Serializable)):
         raise DataError(
             f"kind is {kind!r}; accepted: the class of a result, as `to_dict` names it",
             argument="kind",
@@ -156,7 +156,7 @@ def from_dict(content: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Stored):
+class Result(Serializable):
     """Base of all that a public function finds: a sentence, a dict, rows of tables."""
 
     _bulky = frozenset({"null_distribution", "null_probabilities"})
@@ -183,7 +183,7 @@ class Result(Stored):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know besides the sentence; many of one kind are one note."""
-        return tuple(folded(self._remarks(), self._group_names()))
+        return tuple(fold_notes(self._remarks(), self._group_names()))
 
     def _group_names(self) -> Sequence[str]:
         """Return the names of the groups, as notes have them."""
@@ -218,7 +218,7 @@ class Result(Stored):
         notes = [f"Note: {text}." for text in self.remarks]
         details = [f"Details: {self.details}."] if self.details else []
         lines = [self.summary(), *self._group_lines(width), *notes, *details]
-        return "\n".join(printable(line, kept="\n\t") for line in lines)
+        return "\n".join(escape_controls(line, kept="\n\t") for line in lines)
 
     def __repr__(self) -> str:
         shown = ", ".join(

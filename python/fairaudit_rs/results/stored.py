@@ -28,7 +28,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 #: Of values that JSON has no form for, where anything can stand.
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$float": lambda text: _NOT_FINITE[text],
-    "$list": lambda entries: [decode(entry) for entry in entries],
+    "$list": lambda entries: [decode_value(entry) for entry in entries],
     "$date": date.fromisoformat,
     "$datetime": datetime.fromisoformat,
 }
@@ -39,7 +39,7 @@ _HINTS: dict[Any, dict[str, Any]] = {}
 T = TypeVar("T")
 
 
-def encode(value: Any, hint: Any = Any) -> Any:
+def encode_value(value: Any, hint: Any = Any) -> Any:
     """Return a value as JSON holds it; ``hint`` is its annotation."""
     optional, hint = _allows_none(hint), _of_one(hint)
     if isinstance(value, np.generic):
@@ -52,11 +52,14 @@ def encode(value: Any, hint: Any = Any) -> Any:
         return _encode_array(value)
     if isinstance(value, Mapping):
         of_value = get_args(hint)[1] if get_origin(hint) is dict else Any
-        return {_key(key): encode(entry, of_value) for key, entry in value.items()}
+        return {_key(key): encode_value(entry, of_value) for key, entry in value.items()}
     if hasattr(value, "_fields"):
         return encode_fields(value)
     if isinstance(value, list | tuple):
-        each = [encode(entry, one) for entry, one in zip(value, _entries(hint, value), strict=True)]
+        each = [
+            encode_value(entry, kind)
+            for entry, kind in zip(value, _entries(hint, value), strict=True)
+        ]
         return {"$list": each} if isinstance(value, list) and get_origin(hint) is not list else each
     if is_dataclass(value):
         return value.to_dict() if hasattr(value, "to_dict") else encode_fields(value)
@@ -70,13 +73,13 @@ def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str
     """Return the fields of a dataclass or named tuple as JSON holds them."""
     hints = _hints_of(type(value))
     return {
-        name: encode(getattr(value, name), hints[name])
+        name: encode_value(getattr(value, name), hints[name])
         for name in _fields_of(type(value))
         if name not in without
     }
 
 
-def decode(content: Any, hint: Any = Any) -> Any:
+def decode_value(content: Any, hint: Any = Any) -> Any:
     """Return the value that `encode` wrote; ``hint`` is its annotation."""
     optional = content is None and _allows_none(hint)
     hint = _of_one(hint)
@@ -97,12 +100,14 @@ def decode(content: Any, hint: Any = Any) -> Any:
     if origin is np.ndarray:
         return _decode_array(content, np.dtype(get_args(found[1])[0]))
     if origin is dict:
-        return {_label(key): decode(entry, found[1]) for key, entry in _mapping(content).items()}
+        return {
+            _label(key): decode_value(entry, found[1]) for key, entry in _mapping(content).items()
+        }
     if origin in (tuple, list):
         if not isinstance(content, list):
             raise DataError(f"holds {content!r}; accepted: a list")
         each = zip(content, _entries(hint, content), strict=True)
-        return origin(decode(entry, one) for entry, one in each)
+        return origin(decode_value(entry, value) for entry, value in each)
     if isinstance(hint, type) and hasattr(hint, "from_dict"):
         return hint.from_dict(content)
     if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")):
@@ -125,7 +130,7 @@ def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
     if name not in content:
         raise DataError(f"{name} is missing; accepted: what `to_dict` returns", argument=name)
     try:
-        return decode(content[name], hint)
+        return decode_value(content[name], hint)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DataError(f"{name}: {error}") from None
 
@@ -190,7 +195,7 @@ def _decode_float(content: Any) -> Any:
 def _encode_array(array: Any) -> Any:
     if array.ndim > 1 and not array.size:
         return {"$shape": list(array.shape)}
-    return encode(array.tolist(), _nested(array.ndim))
+    return encode_value(array.tolist(), _nested(array.ndim))
 
 
 def _nested(depth: int) -> Any:
@@ -208,7 +213,7 @@ def _decode_array(content: Any, kind: Any) -> Any:
         depth, inner = depth + 1, inner[0] if inner else None
     if not depth:
         raise DataError(f"holds {content!r}; accepted: a list of numbers")
-    return np.array(decode(content, _nested(depth)), dtype=kind)
+    return np.array(decode_value(content, _nested(depth)), dtype=kind)
 
 
 # -- where anything can stand ------------------------------------------------------------------
@@ -216,14 +221,14 @@ def _decode_array(content: Any, kind: Any) -> Any:
 
 def _decode_any(content: Any) -> Any:
     if isinstance(content, list):
-        return tuple(decode(entry) for entry in content)
+        return tuple(decode_value(entry) for entry in content)
     if not isinstance(content, dict):
         return content
     if len(content) == 1:
         (tag, inner), *_ = content.items()
         if tag in _TAGS:
             return _TAGS[tag](inner)
-    return {_label(key): decode(entry) for key, entry in content.items()}
+    return {_label(key): decode_value(entry) for key, entry in content.items()}
 
 
 def _mapping(content: Any) -> Mapping[str, Any]:
@@ -238,11 +243,11 @@ def _key(label: Any) -> str:
         label = label.item()
     if isinstance(label, str) and not label.startswith("$") and not _is_json(label):
         return label
-    return json.dumps(encode(label), allow_nan=False, ensure_ascii=False)
+    return json.dumps(encode_value(label), allow_nan=False, ensure_ascii=False)
 
 
 def _label(key: str) -> Any:
-    return decode(_parsed(key)) if _is_json(key) else key
+    return decode_value(_parsed(key)) if _is_json(key) else key
 
 
 def _is_json(text: str) -> bool:

@@ -56,10 +56,10 @@ def _folded(
             lines.append((_FURTHER if lines else _INDENT) + _GAP.join(cells).rstrip())
     if free:
         lines.append(_FURTHER + row[-1])
-    return [piece for line in lines for piece in wrapped(line, width)]
+    return [piece for line in lines for piece in wrap_line(line, width)]
 
 
-def joined(cells: Sequence[str], width: int | None = None) -> list[str]:
+def join_cells(cells: Sequence[str], width: int | None = None) -> list[str]:
     """Return cells that have their widths as a line, or as several that are no wider."""
     if width is None or len("".join(cells).rstrip()) <= width:
         return ["".join(cells).rstrip()]
@@ -68,10 +68,10 @@ def joined(cells: Sequence[str], width: int | None = None) -> list[str]:
         if lines[-1] and len(f"{lines[-1]}{cell}") > width:
             lines.append(_FURTHER[2:])
         lines[-1] += cell
-    return [piece for line in lines for piece in wrapped(line.rstrip(), width)]
+    return [piece for line in lines for piece in wrap_line(line.rstrip(), width)]
 
 
-def wrapped(line: str, width: int) -> list[str]:
+def wrap_line(line: str, width: int) -> list[str]:
     """Return a line in lines of a width; what is indented goes on further to the right."""
     if len(line) <= width:
         return [line]

@@ -24,12 +24,12 @@ WORST_FIRST: tuple[Verdict, ...] = get_args(Verdict)
 PASSED, VIOLATED, UNDECIDED = 0, 1, 3
 
 
-def rejects(pvalue: float, alpha: float) -> bool:
+def rejects_at(pvalue: float, alpha: float) -> bool:
     """Whether a test rejects at a level; a p-value that is not measurable never does."""
     return bool(pvalue <= alpha * (1 + _ROUNDING))
 
 
-class Pairs(NamedTuple):
+class PairPValues(NamedTuple):
     """The p-values of all pairs of a question that can be tested."""
 
     #: Of "within the tolerance", adjusted for all pairs of all binding questions.
@@ -39,7 +39,7 @@ class Pairs(NamedTuple):
 
 
 def of_question(
-    pairs: Pairs,
+    pairs: PairPValues,
     *,
     alpha: float,
     coverage: float,
@@ -57,12 +57,12 @@ def of_question(
     """
     if not len(pairs.p_pass):
         return "not_measurable"
-    if any(rejects(pvalue, alpha) for pvalue in pairs.adjusted_fail):
+    if any(rejects_at(pvalue, alpha) for pvalue in pairs.adjusted_fail):
         return "fail"
-    shown = all(rejects(pvalue, alpha) for pvalue in pairs.p_pass)
+    shown = all(rejects_at(pvalue, alpha) for pvalue in pairs.p_pass)
     if shown and not has_pass:
         return "no_fail"
-    if shown and covers(coverage, min_coverage) and not withheld:
+    if shown and covers_enough(coverage, min_coverage) and not withheld:
         return "pass"
     return "inconclusive"
 
@@ -88,7 +88,7 @@ def of_lens(
     shown = all(map(is_within, words))
     if shown and not has_pass:
         return "no_fail"
-    return "pass" if shown and covers(coverage, min_coverage) else "inconclusive"
+    return "pass" if shown and covers_enough(coverage, min_coverage) else "inconclusive"
 
 
 def is_within(verdict: Verdict) -> bool:
@@ -101,12 +101,12 @@ def in_policy(verdict: Verdict, has_pass: bool) -> Verdict:
     return "no_fail" if verdict == "pass" and not has_pass else verdict
 
 
-def covers(coverage: float, min_coverage: float) -> bool:
+def covers_enough(coverage: float, min_coverage: float) -> bool:
     """Whether enough people are in tested groups for a pass."""
     return coverage >= min_coverage * (1 - _ROUNDING)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict of several questions; "not_asked" if there are none."""
     return min(verdicts, key=WORST_FIRST.index, default="not_asked")
 

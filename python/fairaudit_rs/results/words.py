@@ -57,7 +57,7 @@ def row_count(n_rows: int | None, n_used: int | None = None) -> str:
     return f"{n_used:,} of {n_rows:,} rows"
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def join_names(names: Sequence[str], most: int = 3) -> str:
     """Return names for a sentence: a and b; a, b and c; a, b, c and 4 more."""
     shown = list(names[:most])
     left = len(names) - len(shown)
@@ -66,7 +66,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), *shown[-1:]])
 
 
-def folded(notes: Sequence[str], names: Sequence[str]) -> list[str]:
+def fold_notes(notes: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return notes; three or more that differ in numbers and names of groups alone become one.
 
     It is the first of them, with the groups of the next ones and how many there are.
@@ -84,12 +84,12 @@ def folded(notes: Sequence[str], names: Sequence[str]) -> list[str]:
         if len(alike) < _FOLDED or not differ:
             lines += alike
             continue
-        who = listed([" and ".join(dict.fromkeys(one[i] for i in differ)) for one in named[1:]])
+        who = join_names([" and ".join(dict.fromkeys(row[i] for i in differ)) for row in named[1:]])
         lines.append(f"{alike[0]}; the same of {who} ({len(alike):,} notes of this kind)")
     return lines
 
 
-def aside(interval: tuple[float, float], rejected: bool) -> str:
+def note_on_disagreement(interval: tuple[float, float], rejected: bool) -> str:
     """Return a sentence for a test and an interval that disagree about 0; "" where they agree."""
     low, high = interval
     if math.isnan(low) or (low > 0 or high < 0) == rejected:

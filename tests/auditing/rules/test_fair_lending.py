@@ -145,7 +145,7 @@ class TestSentences:
     """Every line says who, how much, against whom, and why it is flagged or not."""
 
     def line(self, audit, name):
-        [found] = [one for one in audit.rule_lines if one.startswith(f"race: {name}")]
+        [found] = [line for line in audit.rule_lines if line.startswith(f"race: {name}")]
         return found
 
     def test_too_few_people_to_flag_a_ratio_below_the_threshold(self):
@@ -219,7 +219,7 @@ class TestMeansInAudits:
         group = np.repeat(list(COUNTS), [n for _, n in COUNTS.values()])
         scores = self.scores(group)
         [found] = audit.rule_report.attributes
-        row = {one.group: one for one in found.mean_differences}["black"]
+        row = {difference.group: difference for difference in found.mean_differences}["black"]
         black, white = scores[group == "black"], scores[group == "white"]
         assert row.smd == pytest.approx((black.mean() - white.mean()) / scores.std(ddof=1))
         welch = stats.ttest_ind(black, white, equal_var=False)
@@ -228,7 +228,11 @@ class TestMeansInAudits:
 
     def test_they_stand_in_text_markdown_and_dict(self):
         audit = lent(COUNTS, "white", self.scores)
-        [row] = [one for one in audit.rule_report.attributes[0].mean_differences if one.smd < -1]
+        [row] = [
+            difference
+            for difference in audit.rule_report.attributes[0].mean_differences
+            if difference.smd < -1
+        ]
         head = f"standardized mean difference {row.smd:.3f} (in standard deviations of all people)"
         tail = "to the disadvantage of black (Welch's t test, p = "
         for text in (str(audit), audit.to_markdown()):
@@ -270,7 +274,7 @@ class TestMeansInAudits:
     def test_a_group_of_one_row(self):
         audit = lent({**COUNTS, "rare": (1, 1)}, "white", self.scores)
         [found] = audit.rule_report.attributes
-        assert [one.group for one in found.mean_differences] == ["black", "other"]
+        assert [difference.group for difference in found.mean_differences] == ["black", "other"]
         assert "no standardized mean difference of rare, which has 1 row" in found.missing
         for counts in ({"white": (1, 1), "a": (20, 50)}, {"white": (20, 50), "a": (1, 1)}):
             [found] = lent(counts, "white", self.scores).rule_report.attributes
@@ -283,7 +287,7 @@ class TestMeansInAudits:
         counts = {**COUNTS, "Unknown": (3, 40)}
         audit = lent(counts, "white", self.scores)
         [found] = audit.rule_report.attributes
-        assert [one.group for one in found.mean_differences] == ["black", "other"]
+        assert [difference.group for difference in found.mean_differences] == ["black", "other"]
 
 
 class TestWeights:

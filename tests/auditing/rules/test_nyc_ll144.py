@@ -53,25 +53,29 @@ def audit(counts=PAIRS, **options):
 
 
 def ratios(table):
-    return {one.category: one.impact_ratio for one in table.categories}
+    return {category.category: category.impact_ratio for category in table.categories}
 
 
 class TestKnownValues:
     def test_the_published_example(self):
         table = impact_table(BY_SEX, by="sex", kind="scoring")
-        assert [round(one.rate, 3) for one in table.categories] == [0.259, 0.619]
+        assert [round(category.rate, 3) for category in table.categories] == [0.259, 0.619]
         assert ratios(table)["Female"] == pytest.approx(0.419, abs=5e-4)
         assert ratios(table)["Male"] == 1
         race = {group: pair for group, pair in BY_RACE.items() if group != "Asian-Pac-Islander"}
         table = impact_table(race, by="race", kind="scoring")
         assert ratios(table)["Black"] == pytest.approx(0.593, abs=5e-4)
-        small = {one.category: round(100 * one.share, 1) for one in table.categories if one.small}
+        small = {
+            category.category: round(100 * category.share, 1)
+            for category in table.categories
+            if category.small
+        }
         assert set(small) == {"Amer-Indian-Eskimo", "Other"}
 
     def test_categories_under_2_percent(self):
         kept = impact_table(BY_RACE, by="race")
         left = impact_table(BY_RACE, by="race", leave_out=True)
-        by_name = {one.category: one for one in left.categories}
+        by_name = {category.category: category for category in left.categories}
         other = by_name["Other"]
         # Number and rate are given all the same, with the reason.
         assert (other.n_applicants, round(other.rate, 2)) == (183, 0.29)
@@ -88,13 +92,19 @@ class TestKnownValues:
 
     def test_exactly_2_percent_is_not_under(self):
         table = impact_table({"a": (5, 98), "b": (1, 2)}, by="x")
-        assert not any(one.small for one in table.categories)
+        assert not any(category.small for category in table.categories)
 
     def test_three_tables_and_those_who_are_unknown(self):
         sex, race, both = audit().tables
         assert (sex.n_unknown, race.n_unknown, both.n_unknown) == (7, 4, 11)
-        assert {one.category: one.n_applicants for one in sex.categories} == {"f": 200, "m": 107}
-        assert {one.category: one.n_applicants for one in race.categories} == {"x": 207, "y": 103}
+        assert {category.category: category.n_applicants for category in sex.categories} == {
+            "f": 200,
+            "m": 107,
+        }
+        assert {category.category: category.n_applicants for category in race.categories} == {
+            "x": 207,
+            "y": 103,
+        }
         assert ratios(both) == pytest.approx(
             {("f", "x"): 0.25, ("f", "y"): 0.75, ("m", "x"): 1.0, ("m", "y"): 1 / 1.2}
         )
@@ -104,10 +114,12 @@ class TestKnownValues:
         assert (sex.categories, sex.n_unknown) == ((), 4)
         assert ratios(race)["y"] == 0
         table = impact_table({"a": (0, 5), "b": (0, 9)}, by="x")
-        assert {one.reason for one in table.categories} == {"nobody is selected"}
+        assert {category.reason for category in table.categories} == {"nobody is selected"}
         scored = impact_table({"a": (0, 5), "b": (0, 9)}, by="x", kind="scoring")
-        assert {one.reason for one in scored.categories} == {"nobody scores above the median"}
-        assert all(math.isnan(one.impact_ratio) for one in table.categories)
+        assert {category.reason for category in scored.categories} == {
+            "nobody scores above the median"
+        }
+        assert all(math.isnan(category.impact_ratio) for category in table.categories)
 
     def test_all_categories_are_small(self):
         many = dict.fromkeys(range(60), (1, 1))
@@ -131,8 +143,8 @@ class TestSmallHighest:
     def test_both_ratios(self, leave_out):
         table = impact_table(dict(self.COUNTS), by="race", leave_out=leave_out)
         assert table.small_highest.category == "tiny"
-        found = {one.category: one for one in table.categories}
-        assert [one.ratio_with_small for one in found.values()] == [0.5, 0.6, 1]
+        found = {category.category: category for category in table.categories}
+        assert [line.ratio_with_small for line in found.values()] == [0.5, 0.6, 1]
         assert [found[name].ratio_without_small for name in "ab"] == pytest.approx([5 / 6, 1])
         assert math.isnan(found["tiny"].ratio_without_small)
         assert found["a"].impact_ratio == pytest.approx(5 / 6 if leave_out else 0.5)
@@ -225,17 +237,20 @@ def test_adult(audit_data):
     )
     grouped = rows.group_by("sex", "race").agg(pl.col("hired").sum(), pl.len())
     sex, race, both = audit({(s, r): (x, n) for s, r, x, n in grouped.rows()}).tables
-    assert {one.category: one.n_applicants for one in sex.categories} == {
+    assert {category.category: category.n_applicants for category in sex.categories} == {
         "Female": 10_771,
         "Male": 21_790,
     }
     assert ratios(sex)["Female"] == pytest.approx(1179 / 10771 / (6662 / 21790))
-    assert {one.category: round(100 * one.rate, 2) for one in race.categories} == {
+    assert {category.category: round(100 * category.rate, 2) for category in race.categories} == {
         "White": 25.59, "Black": 12.39, "Asian-Pac-Islander": 26.56,
         "Amer-Indian-Eskimo": 11.58, "Other": 9.23,
     }  # fmt: skip
-    assert {one.category for one in race.categories if one.small} == {"Amer-Indian-Eskimo", "Other"}
-    assert sum(one.small for one in both.categories) >= 4
+    assert {category.category for category in race.categories if category.small} == {
+        "Amer-Indian-Eskimo",
+        "Other",
+    }
+    assert sum(category.small for category in both.categories) >= 4
 
 
 # -- of an audit -------------------------------------------------------------------------------
@@ -255,8 +270,8 @@ PRESET = fa.Policy.preset("nyc_ll144")
 def applicants(sex="sex", race="race"):
     """People by row; those who score above the median have .9, as many as those below or at it."""
     rows = [
-        (one, other, int(i < hired), 0.9 if i < above else 0.1)
-        for one, other, n, hired, above in PEOPLE
+        (person, other, int(i < hired), 0.9 if i < above else 0.1)
+        for person, other, n, hired, above in PEOPLE
         for i in range(n)
     ]
     frame = pl.DataFrame(rows, schema=[sex, race, "hired", "score"], orient="row")
@@ -275,10 +290,10 @@ def optioned(**options):
 def lines(found):
     """What is said of each category, by table and category."""
     return {
-        (one["rate_of"], one["by"], one["category"]): (
-            one["n_applicants"], round(one["rate"], 4), round(one["impact_ratio"], 4)
+        (value["rate_of"], value["by"], value["category"]): (
+            value["n_applicants"], round(value["rate"], 4), round(value["impact_ratio"], 4)
         )
-        for one in found.to_frame("impact_ratios").to_dicts()
+        for value in found.to_frame("impact_ratios").to_dicts()
     }  # fmt: skip
 
 
@@ -312,7 +327,7 @@ class TestAudit:
         found = audited(applicants())
         assert (found.verdict, found.exit_code(strict=True)) == ("not_asked", 0)
         assert lines(found) == SELECTED
-        assert [one.n_unknown for one in found.bias_audit.tables] == [7, 4, 11]
+        assert [table.n_unknown for table in found.bias_audit.tables] == [7, 4, 11]
         assert "the data hold no scores" in str(found)
         assert fa.from_dict(json.loads(json.dumps(found.to_dict()))) == found
         assert pickle.loads(pickle.dumps(found)) == found
@@ -325,7 +340,7 @@ class TestAudit:
         cells = fa.tabulate(applicants(), y_pred="hired", sensitive_features=["sex", "race"])
         found = fa.audit(data=cells, policy=PRESET, rng=1)
         assert lines(found) == SELECTED
-        assert [one.n_unknown for one in found.bias_audit.tables] == [7, 4, 11]
+        assert [table.n_unknown for table in found.bias_audit.tables] == [7, 4, 11]
 
     def test_the_favourable_decision_is_the_selection(self):
         words = applicants().with_columns(
@@ -430,7 +445,7 @@ class TestCommand:
     def run(self, *more, policy="law.toml"):
         given = ("people.csv", "-s", "group_1", "-s", "race", "--y-pred", "hired", "--seed", "1")
         arguments = ("audit", *given, "--y-score", "score", "--policy", policy, "--strict", *more)
-        return CliRunner().invoke(main, [str(one) for one in arguments])
+        return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
     def test_text(self, here):
         found = self.run()
@@ -462,7 +477,7 @@ class TestCommand:
         wanted = audited(data, ("group_1", "race"), policy, y_score="score")
         assert lines(again) == lines(wanted) == SELECTED | SCORED
         assert again.bias_audit == wanted.bias_audit
-        assert [one["by"] for one in content["bias_audit"]["tables"]] == ["sex", RACE, BOTH] * 2
+        assert [table["by"] for table in content["bias_audit"]["tables"]] == ["sex", RACE, BOTH] * 2
 
     def test_what_is_wrong_has_its_line(self, here):
         for old, new, message in (

@@ -192,7 +192,9 @@ class TestAudit:
         by = {"sex": rng.choice(["f", "m"], 900), "race": rng.choice(list("abcd"), 900)}
         audit = audited(LOANS, sensitive_features=by, y_pred=rng.integers(0, 2, 900))
         assert audit.n_comparisons == 7
-        rows = [row for one in audit.rule_report.attributes for row in one.impact_ratios]
+        rows = [
+            row for attribute in audit.rule_report.attributes for row in attribute.impact_ratios
+        ]
         assert [row.n_comparisons for row in rows] == [7] * 4
 
     def test_it_is_a_rule_about_the_selection_of_employees(self):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import DataError, FairAuditError
-from ..criterion import nearest
+from ..criterion import suggest_nearest
 from ..refusals import reason_of
 from .nyc_ll144 import RACE, RATES, SEX, BiasAudit, ImpactTable, Kind, above_median, impact_tables
 
@@ -82,7 +82,7 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
             if named not in names:
                 raise DataError(
                     f"rule_options says that {what} is {named!r}, which is no sensitive feature; "
-                    f"{nearest(str(named), names)}accepted: {', '.join(map(repr, names))}",
+                    f"{suggest_nearest(str(named), names)}accepted: {', '.join(map(repr, names))}",
                     argument="rule_options",
                 )
             found[what] = str(named)

@@ -9,12 +9,12 @@ from typing import Any
 from ... import arguments
 from ...data.groups import group_name
 from ...inference.intervals import Interval
-from ...inference.proportions import newcombe
+from ...inference.proportions import newcombe_interval
 from ...inference.pvalues import normal_of_level
-from ...results.verdict import rejects
-from ..sentences import part, sentence
-from .counts import Counts, checked, equality, found_in, percent
-from .significance import differ_significantly, how
+from ...results.verdict import rejects_at
+from ..sentences import fill_part, fill_sentence
+from .counts import Counts, check_counts, equal_rates_test, format_percent, found_in
+from .significance import describe_test, differ_significantly
 
 #: Of approval rates: from here on a significant difference is looked into.
 FIVE_POINTS = Fraction(5, 100)
@@ -50,18 +50,18 @@ class ApprovalGap:
 
     def in_words(self, attribute: str = "") -> str:
         """Return the group as a sentence; bare numbers are named after their attribute."""
-        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
+        name, other = (group_name(group, attribute) for group in (self.group, self.reference))
         looks = "would look into this" if self.triggered else "would not look into this"
-        return sentence(
+        return fill_sentence(
             "approval_gap",
             group=name,
-            rate=percent(self.rate),
+            rate=format_percent(self.rate),
             n=f"{self.total:,}",
             reference=other,
-            reference_rate=percent(self.reference_rate),
+            reference_rate=format_percent(self.reference_rate),
             reference_n=f"{self.reference_total:,}",
             size=self._size(),
-            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
+            how=describe_test(self.method, self.pvalue, self.n_comparisons, self.alpha),
             looks=looks,
             too_few="",
         )
@@ -73,7 +73,7 @@ class ApprovalGap:
             name = "in_favour"
         elif self.reaches:
             name = "five_and_significant" if self.significant else "five"
-        return part(
+        return fill_part(
             "size",
             name,
             gap=f"{100 * abs(self.gap):.1f}",
@@ -107,26 +107,28 @@ def approval_gaps(
         one of each group but the reference.
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
-    groups = checked(counts)
+    groups = check_counts(counts)
     base = groups[found_in(groups, reference)]
     rows = []
-    for group, one in groups.items():
+    for group, count in groups.items():
         if group == reference:
             continue
-        test = equality(one, base)
-        significant = rejects(test.pvalue, level.alpha)
-        gap = base.exact - one.exact
+        test = equal_rates_test(count, base)
+        significant = rejects_at(test.pvalue, level.alpha)
+        gap = base.exact - count.exact
         rows.append(
             ApprovalGap(
                 group=group,
                 reference=reference,
-                approved=one.selected,
-                total=one.total,
+                approved=count.selected,
+                total=count.total,
                 reference_total=base.total,
-                rate=one.rate,
+                rate=count.rate,
                 reference_rate=base.rate,
                 gap=float(gap),
-                interval=newcombe(base.share, one.share, normal_of_level(level.confidence_level)),
+                interval=newcombe_interval(
+                    base.share, count.share, normal_of_level(level.confidence_level)
+                ),
                 pvalue=test.pvalue,
                 method=test.method,
                 significant=significant,

@@ -11,8 +11,8 @@ import numpy as np
 
 from ... import arguments
 from ...errors import ArgumentTypeError, DataError
-from ...inference.exact import fisher, least_expected, pooled_z, two_sided
-from ...inference.proportions import Share
+from ...inference.exact_tests import fisher_pvalue, least_expected, pooled_z, two_sided
+from ...inference.proportions import SampleProportion
 
 #: Expected counts below this make a table one of few rows.
 FEW = 5
@@ -20,7 +20,7 @@ FISHER = "Fisher's exact test"
 _MOST = 10**15
 
 
-class Selected(NamedTuple):
+class SelectionCount(NamedTuple):
     """How many people of a group were selected, of how many."""
 
     selected: int
@@ -37,16 +37,16 @@ class Selected(NamedTuple):
         return self.selected / self.total
 
     @property
-    def share(self) -> Share:
+    def share(self) -> SampleProportion:
         """The rate and its rows."""
-        return Share(self.rate, self.total)
+        return SampleProportion(self.rate, self.total)
 
 
 #: Groups with (selected, total).
 Counts: TypeAlias = Mapping[Any, tuple[int, int]]
 
 
-class Equality(NamedTuple):
+class EqualityTest(NamedTuple):
     """A test of equal rates."""
 
     z: float
@@ -54,7 +54,7 @@ class Equality(NamedTuple):
     method: str
 
 
-def checked(counts: object, groups: int = 2) -> dict[Any, Selected]:
+def check_counts(counts: object, groups: int = 2) -> dict[Any, SelectionCount]:
     """Return counts of so many groups or more, each with people."""
     accepted = "a dict with (selected, total) of each group"
     if not isinstance(counts, Mapping):
@@ -67,7 +67,7 @@ def checked(counts: object, groups: int = 2) -> dict[Any, Selected]:
             )
         total = arguments.count(f"total of {group!r}", _whole(pair[1]), 1, _MOST)
         selected = arguments.count(f"selected of {group!r}", _whole(pair[0]), 0, total)
-        found[group] = Selected(selected, total)
+        found[group] = SelectionCount(selected, total)
     if len(found) < groups:
         raise DataError(
             f"counts has {len(found)} groups; accepted: {groups} or more", argument="counts"
@@ -79,12 +79,12 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float | np.floating) and value == int(value) else value
 
 
-def highest(counts: Mapping[Any, Selected]) -> Any:
+def highest_rate_group(counts: Mapping[Any, SelectionCount]) -> Any:
     """Return the group with the highest rate; of equal ones the largest, then the first."""
     return max(counts, key=lambda group: (counts[group].exact, counts[group].total))
 
 
-def found_in(counts: Mapping[Any, Selected], reference: object) -> Any:
+def found_in(counts: Mapping[Any, SelectionCount], reference: object) -> Any:
     """Return the reference, which is a group of the counts."""
     if reference not in counts:
         names = ", ".join(map(repr, counts))
@@ -94,7 +94,9 @@ def found_in(counts: Mapping[Any, Selected], reference: object) -> Any:
     return reference
 
 
-def equality(one: Selected, other: Selected, fisher_below: int | None = None) -> Equality:
+def equal_rates_test(
+    one: SelectionCount, other: SelectionCount, fisher_below: int | None = None
+) -> EqualityTest:
     """Test equal rates: by the pooled z, and by Fisher's exact test where rows are few.
 
     Few means less than 5 expected people in a cell of the table, or fewer people than
@@ -108,8 +110,8 @@ def equality(one: Selected, other: Selected, fisher_below: int | None = None) ->
     )
     z = pooled_z(*_split(table))
     if few:
-        return Equality(z, fisher(*_split(table)), FISHER)
-    return Equality(
+        return EqualityTest(z, fisher_pvalue(*_split(table)), FISHER)
+    return EqualityTest(
         z, two_sided(z), "pooled z test" if fisher_below is None else "chi-squared test"
     )
 
@@ -119,10 +121,10 @@ def _split(table: tuple[int, ...]) -> tuple[int, int, int, int]:
     return x, n, y, m
 
 
-def shortfall(one: Selected, reference: Selected, ratio: Fraction) -> int:
+def selection_shortfall(count: SelectionCount, reference: SelectionCount, ratio: Fraction) -> int:
     """Return how many more people must be selected to come to a ratio of the reference's rate."""
-    wanted = ratio * reference.exact * one.total
-    return max(-(-wanted.numerator // wanted.denominator) - one.selected, 0)
+    wanted = ratio * reference.exact * count.total
+    return max(-(-wanted.numerator // wanted.denominator) - count.selected, 0)
 
 
 def pair_count(n_groups: int) -> int:
@@ -130,11 +132,11 @@ def pair_count(n_groups: int) -> int:
     return math.comb(n_groups, 2)
 
 
-def bonferroni(pvalue: float, n_comparisons: int) -> float:
+def bonferroni_pvalue(pvalue: float, n_comparisons: int) -> float:
     """Return a p-value that holds for so many comparisons together; NaN stays NaN."""
     return pvalue if math.isnan(pvalue) else min(1.0, n_comparisons * pvalue)
 
 
-def percent(rate: float) -> str:
+def format_percent(rate: float) -> str:
     """Return a rate for a sentence."""
     return f"{100 * rate:.1f} %"

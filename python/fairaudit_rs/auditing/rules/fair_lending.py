@@ -12,12 +12,19 @@ from ... import arguments
 from ...data.groups import group_name
 from ...errors import ArgumentTypeError, DataError
 from ...inference.proportions import ratio_interval
-from ...inference.pvalues import normal_of_level, standardized, t_upper_tail
-from ...results.verdict import rejects
+from ...inference.pvalues import normal_of_level, standardize_gap, t_upper_tail
+from ...results.verdict import rejects_at
 from ...results.words import number
-from ..sentences import part, sentence
-from .counts import Counts, checked, equality, found_in, percent, shortfall
-from .significance import differ_significantly, how
+from ..sentences import fill_part, fill_sentence
+from .counts import (
+    Counts,
+    check_counts,
+    equal_rates_test,
+    format_percent,
+    found_in,
+    selection_shortfall,
+)
+from .significance import describe_test, differ_significantly
 
 #: Below so many people in both groups Fisher's exact test is taken, else chi-squared.
 FISHER_BELOW = 1_000
@@ -62,19 +69,19 @@ class AdverseImpact:
 
     def in_words(self, attribute: str = "") -> str:
         """Return the group as a sentence; bare numbers are named after their attribute."""
-        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
-        return sentence(
+        name, other = (group_name(group, attribute) for group in (self.group, self.reference))
+        return fill_sentence(
             "no_adverse_impact" if math.isnan(self.ratio) else "adverse_impact",
             group=name,
-            rate=percent(self.rate),
+            rate=format_percent(self.rate),
             n=f"{self.total:,}",
             reference=other,
-            reference_rate=percent(self.reference_rate),
+            reference_rate=format_percent(self.reference_rate),
             reference_n=f"{self.reference_total:,}",
             ratio=f"{self.ratio:.3f}",
             flagged="Flagged" if self.flagged else "Not flagged",
             why=self._why(name, other),
-            favourable_more=part("favourable_more", "favourable_more", k=f"{self.shortfall:,}")
+            favourable_more=fill_part("favourable_more", "favourable_more", k=f"{self.shortfall:,}")
             if self.shortfall
             else "",
             too_few="",
@@ -90,7 +97,7 @@ class AdverseImpact:
             why = "not_low"
         else:
             why = "small_difference" if self.significant else "not_significant"
-        return part(
+        return fill_part(
             "why",
             why,
             limit=f"{self.threshold:g}",
@@ -99,7 +106,7 @@ class AdverseImpact:
             gap=f"{100 * self.difference:.1f}",
             least=f"{100 * self.least_difference:g}",
             differ_significantly=differ_significantly(self.significant),
-            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
+            how=describe_test(self.method, self.pvalue, self.n_comparisons, self.alpha),
         )
 
 
@@ -139,37 +146,37 @@ def adverse_impact(
     limit = arguments.number("threshold of the ratio", threshold, _SHARE, lambda r: 0 < r < 1)
     least = arguments.at_least_0("least_difference", least_difference)
     below = arguments.count("fisher_below", fisher_below, 0, 10_000)
-    groups = checked(counts)
+    groups = check_counts(counts)
     base = groups[found_in(groups, reference)]
     z = normal_of_level(level.confidence_level)
     rows = []
-    for group, one in groups.items():
+    for group, count in groups.items():
         if group == reference:
             continue
-        test = equality(one, base, below)
-        significant = rejects(test.pvalue, level.alpha)
+        test = equal_rates_test(count, base, below)
+        significant = rejects_at(test.pvalue, level.alpha)
         # As it is written: 0.8 is four fifths and not the nearest binary number.
-        is_low = one.exact < Fraction(str(limit)) * base.exact
-        difference = base.exact - one.exact
+        is_low = count.exact < Fraction(str(limit)) * base.exact
+        difference = base.exact - count.exact
         rows.append(
             AdverseImpact(
                 group=group,
                 reference=reference,
-                favourable=one.selected,
-                total=one.total,
+                favourable=count.selected,
+                total=count.total,
                 reference_total=base.total,
-                rate=one.rate,
+                rate=count.rate,
                 reference_rate=base.rate,
-                ratio=one.rate / base.rate if base.selected else math.nan,
-                interval=ratio_interval(one.share, base.share, z),
+                ratio=count.rate / base.rate if base.selected else math.nan,
+                interval=ratio_interval(count.share, base.share, z),
                 difference=float(difference),
-                odds_ratio=_odds_ratio(*one, *base),
+                odds_ratio=_odds_ratio(*count, *base),
                 pvalue=test.pvalue,
                 method=test.method,
                 significant=significant,
                 is_low=is_low,
                 flagged=is_low and significant and difference > Fraction(str(least)),
-                shortfall=shortfall(one, base, Fraction(1)),
+                shortfall=selection_shortfall(count, base, Fraction(1)),
                 threshold=limit,
                 least_difference=least,
                 alpha=level.alpha,
@@ -188,7 +195,7 @@ def _odds_ratio(x: int, n: int, y: int, m: int) -> float:
 # -- means of scores ---------------------------------------------------------------------------
 
 
-class Moments(NamedTuple):
+class ScoreMoments(NamedTuple):
     """Scores of a group: how many, their mean, and the sum of squares about it."""
 
     n: int
@@ -229,16 +236,16 @@ class MeanDifference:
 
     def in_words(self, attribute: str = "") -> str:
         """Return the group as a sentence; bare numbers are named after their attribute."""
-        name, other = (group_name(one, attribute) for one in (self.group, self.reference))
+        name, other = (group_name(group, attribute) for group in (self.group, self.reference))
         spread = "all people" if self.denominator == "population" else "the two groups"
         side = ""
         if self.significant:
             better = (self.difference > 0) is self.higher_is_favourable
-            side = part("side", "advantage" if better else "disadvantage", group=name)
+            side = fill_part("side", "advantage" if better else "disadvantage", group=name)
         flag = "flagged_means" if self.flagged else "means_not_flagged"
         flag = "nothing_flagged" if self.flagged is None else flag
         limit = "" if self.threshold is None else f"{self.threshold:g}"
-        return sentence(
+        return fill_sentence(
             "mean_difference",
             group=name,
             mean=number(self.mean),
@@ -250,8 +257,8 @@ class MeanDifference:
             spread=spread,
             differ_significantly=differ_significantly(self.significant),
             side=side,
-            how=how(self.method, self.pvalue, self.n_comparisons, self.alpha),
-            flag_of_means=part("flag_of_means", flag, limit=limit),
+            how=describe_test(self.method, self.pvalue, self.n_comparisons, self.alpha),
+            flag_of_means=fill_part("flag_of_means", flag, limit=limit),
         )
 
 
@@ -298,25 +305,27 @@ def standardized_differences(
     base = groups[reference]
     whole = _together(groups)
     rows = []
-    for group, one in groups.items():
+    for group, score_moments in groups.items():
         if group == reference:
             continue
-        gap = one.mean - base.mean
+        gap = score_moments.mean - base.mean
         if denominator == "population":
             spread = math.sqrt(whole.squares / (whole.n - 1))
         else:
-            spread = math.sqrt((one.squares + base.squares) / (one.n + base.n - 2))
-        t, pvalue = _welch(one, base)
-        significant = rejects(pvalue, level.alpha)
-        smd = standardized(gap, spread)
+            spread = math.sqrt(
+                (score_moments.squares + base.squares) / (score_moments.n + base.n - 2)
+            )
+        t, pvalue = _welch(score_moments, base)
+        significant = rejects_at(pvalue, level.alpha)
+        smd = standardize_gap(gap, spread)
         against = -smd if favourable else smd
         rows.append(
             MeanDifference(
                 group=group,
                 reference=reference,
-                n=one.n,
+                n=score_moments.n,
                 reference_n=base.n,
-                mean=one.mean,
+                mean=score_moments.mean,
                 reference_mean=base.mean,
                 difference=gap,
                 smd=smd,
@@ -335,14 +344,14 @@ def standardized_differences(
     return rows
 
 
-def _checked_moments(moments: object) -> dict[Any, Moments]:
+def _checked_moments(moments: object) -> dict[Any, ScoreMoments]:
     if not isinstance(moments, Mapping) or len(moments) < 2:
         raise ArgumentTypeError(
             f"moments is {moments!r}; accepted: (n, mean, squares) of two or more groups"
         )
     found = {}
     for group, (n, mean, squares) in moments.items():
-        found[group] = Moments(
+        found[group] = ScoreMoments(
             arguments.count(f"n of {group!r}", n, 2, 10**15),
             arguments.finite(f"mean of {group!r}", mean),
             arguments.at_least_0(f"squares of {group!r}", squares),
@@ -350,19 +359,21 @@ def _checked_moments(moments: object) -> dict[Any, Moments]:
     return found
 
 
-def _together(groups: Mapping[Any, Moments]) -> Moments:
+def _together(groups: Mapping[Any, ScoreMoments]) -> ScoreMoments:
     """Return the moments of all people."""
-    n = sum(one.n for one in groups.values())
-    mean = math.fsum(one.n * one.mean for one in groups.values()) / n
-    squares = math.fsum(one.squares + one.n * (one.mean - mean) ** 2 for one in groups.values())
-    return Moments(n, mean, squares)
+    n = sum(group.n for group in groups.values())
+    mean = math.fsum(group.n * group.mean for group in groups.values()) / n
+    squares = math.fsum(
+        group.squares + group.n * (group.mean - mean) ** 2 for group in groups.values()
+    )
+    return ScoreMoments(n, mean, squares)
 
 
-def _welch(one: Moments, other: Moments) -> tuple[float, float]:
+def _welch(one: ScoreMoments, other: ScoreMoments) -> tuple[float, float]:
     """Return t and the two-sided p-value of equal means, whatever the variances."""
     parts = [each.squares / (each.n - 1) / each.n for each in (one, other)]
     variance = sum(parts)
-    t = standardized(one.mean - other.mean, math.sqrt(variance))
+    t = standardize_gap(one.mean - other.mean, math.sqrt(variance))
     if not variance:
         # Nothing varies: means that differ do so for sure.
         return t, 0.0 if t else 1.0

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from ... import arguments
 from ...data.groups import attribute_name, group_name
 from ...errors import DataError
-from ..markdown import markdown_table, plain
-from ..sentences import part, sentence
-from .counts import Counts, Selected, checked, highest
+from ..markdown import escape_markdown, markdown_table
+from ..sentences import fill_part, fill_sentence
+from .counts import Counts, SelectionCount, check_counts, highest_rate_group
 
 #: Categories below this share of the data may be left out of the ratios.
 SMALL = Fraction(2, 100)
@@ -36,7 +36,7 @@ REASON = "fewer than 2 % of the people of this table"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Category:
+class ImpactLine:
     """A line of the published table; without a ratio where the category is left out."""
 
     category: Any
@@ -61,28 +61,28 @@ class ImpactTable:
 
     by: str
     kind: Kind
-    categories: tuple[Category, ...]
+    categories: tuple[ImpactLine, ...]
     #: People whose category is not known; they are in no line.
     n_unknown: int
     #: The columns that categories are read from; bare numbers are named after them.
     attribute: str = ""
 
-    def name_of(self, one: Category) -> str:
+    def name_of(self, line: ImpactLine) -> str:
         """Return the name of a category."""
-        return group_name(one.category, self.attribute)
+        return group_name(line.category, self.attribute)
 
     @property
-    def compared_with(self) -> Category | None:
+    def compared_with(self) -> ImpactLine | None:
         """The category that the others are compared with; None where there are no ratios."""
-        found = [one for one in self.categories if not math.isnan(one.impact_ratio)]
-        return max(found, key=lambda one: one.rate, default=None)
+        found = [category for category in self.categories if not math.isnan(category.impact_ratio)]
+        return max(found, key=lambda line: line.rate, default=None)
 
     @property
-    def small_highest(self) -> Category | None:
+    def small_highest(self) -> ImpactLine | None:
         """The category with the highest rate, where it is below 2 % and others are not."""
-        if all(one.small for one in self.categories):
+        if all(category.small for category in self.categories):
             return None
-        top = max(self.categories, key=lambda one: (one.rate, not one.small))
+        top = max(self.categories, key=lambda line: (line.rate, not line.small))
         return top if top.small and top.rate else None
 
     @property
@@ -91,42 +91,42 @@ class ImpactTable:
         top = self.small_highest
         if top is None:
             return ""
-        return part(
+        return fill_part(
             "small_note",
             "small_note",
             group=self.name_of(top),
             rate_name=RATES[self.kind],
             rate=f"{top.rate:.3f}",
             n=f"{top.n_applicants:,}",
-            n_all=f"{sum(one.n_applicants for one in self.categories):,}",
+            n_all=f"{sum(category.n_applicants for category in self.categories):,}",
         )
 
-    def both_ratios(self, one: Category) -> list[str]:
+    def both_ratios(self, line: ImpactLine) -> list[str]:
         """Return the ratios with and without small categories; no texts where they are equal."""
         if self.small_highest is None:
             return []
-        return [_three(one.ratio_with_small), _three(one.ratio_without_small)]
+        return [_three(line.ratio_with_small), _three(line.ratio_without_small)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the published lines, with the names of the columns."""
         rate = RATES[self.kind]
 
-        def both(one: Category) -> dict[str, float | None]:
+        def both(line: ImpactLine) -> dict[str, float | None]:
             if self.small_highest is None:
                 return {}
-            ratios = (one.ratio_with_small, one.ratio_without_small)
+            ratios = (line.ratio_with_small, line.ratio_without_small)
             return dict(zip(_BOTH, map(_or_none, ratios), strict=True))
 
         return [
             {
-                self.by: self.name_of(one),
-                "number of applicants": one.n_applicants,
-                rate: one.rate,
-                "impact ratio": _or_none(one.impact_ratio),
-                **both(one),
-                "note": one.reason,
+                self.by: self.name_of(category),
+                "number of applicants": category.n_applicants,
+                rate: category.rate,
+                "impact ratio": _or_none(category.impact_ratio),
+                **both(category),
+                "note": category.reason,
             }
-            for one in self.categories
+            for category in self.categories
         ]
 
     def to_markdown(self) -> str:
@@ -135,18 +135,18 @@ class ImpactTable:
         heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", *both, "note"]
         cells = [
             [
-                self.name_of(one),
-                f"{one.n_applicants:,}",
-                f"{one.rate:.3f}",
-                _three(one.impact_ratio),
-                *self.both_ratios(one),
-                one.reason,
+                self.name_of(category),
+                f"{category.n_applicants:,}",
+                f"{category.rate:.3f}",
+                _three(category.impact_ratio),
+                *self.both_ratios(category),
+                category.reason,
             ]
-            for one in self.categories
+            for category in self.categories
         ]
         people = "1 person" if self.n_unknown == 1 else f"{self.n_unknown:,} people"
         below = f"Not in this table: {people} of unknown {self.by}."
-        note = f"\n{plain(self.small_note)}.\n" if self.small_note else ""
+        note = f"\n{escape_markdown(self.small_note)}.\n" if self.small_note else ""
         return f"{markdown_table(heads, cells)}\n\n{below}\n{note}"
 
 
@@ -173,15 +173,17 @@ class BiasAudit:
         lines = []
         if self.date or self.source:
             made = f" of {self.date}" if self.date else ""
-            data = part("source_of_data", "source_of_data", source=self.source)
-            lines.append(sentence("bias_audit", made=made, source_of_data=data * bool(self.source)))
+            data = fill_part("source_of_data", "source_of_data", source=self.source)
+            lines.append(
+                fill_sentence("bias_audit", made=made, source_of_data=data * bool(self.source))
+            )
         if self.columns:
             found = [f"{what} is column {name!r}" for what, name in self.columns.items()]
-            lines.append(sentence("bias_columns", columns="; ".join(found)))
+            lines.append(fill_sentence("bias_columns", columns="; ".join(found)))
         for kind in dict.fromkeys(table.kind for table in self.tables):
-            lines.append(sentence(f"impact_of_{kind}"))
-        lines.append(sentence("no_threshold"))
-        return [*lines, *(sentence("missing", what=what) for what in self.missing)]
+            lines.append(fill_sentence(f"impact_of_{kind}"))
+        lines.append(fill_sentence("no_threshold"))
+        return [*lines, *(fill_sentence("missing", what=what) for what in self.missing)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the lines of all tables as the rows of one."""
@@ -189,25 +191,25 @@ class BiasAudit:
             {
                 "by": table.by,
                 "rate_of": table.kind,
-                "category": table.name_of(one),
-                "n_applicants": one.n_applicants,
-                "share": one.share,
-                "rate": one.rate,
-                "impact_ratio": one.impact_ratio,
-                "ratio_with_small": one.ratio_with_small,
-                "ratio_without_small": one.ratio_without_small,
-                "left_out": one.left_out,
+                "category": table.name_of(category),
+                "n_applicants": category.n_applicants,
+                "share": category.share,
+                "rate": category.rate,
+                "impact_ratio": category.impact_ratio,
+                "ratio_with_small": category.ratio_with_small,
+                "ratio_without_small": category.ratio_without_small,
+                "left_out": category.left_out,
                 "n_unknown": table.n_unknown,
-                "reason": one.reason or None,
+                "reason": category.reason or None,
             }
             for table in self.tables
-            for one in table.categories
+            for category in table.categories
         ]
 
     def to_markdown(self) -> str:
         """Return the summary of results."""
-        head = "\n".join(f"- {plain(line)}" for line in self.head)
-        return "\n".join([head, "", *(one.to_markdown() for one in self.tables)])
+        head = "\n".join(f"- {escape_markdown(line)}" for line in self.head)
+        return "\n".join([head, "", *(table.to_markdown() for table in self.tables)])
 
 
 def above_median(scores: ArrayLike) -> NDArray[np.bool_]:
@@ -248,34 +250,36 @@ def impact_table(
     attribute : str
         The columns that categories are read from.
     """
-    groups = checked(counts, groups=0)
+    groups = check_counts(counts, groups=0)
     arguments.choice("kind", kind, RATES)
-    everybody = sum(one.total for one in groups.values())
-    small = {group for group, one in groups.items() if one.total < SMALL * everybody}
+    everybody = sum(count.total for count in groups.values())
+    small = {group for group, count in groups.items() if count.total < SMALL * everybody}
     # Where all categories are small there is nothing to compare the others with.
     outside = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
-    compared = {group: one for group, one in groups.items() if group not in outside}
-    large = {group: one for group, one in groups.items() if group not in small}
-    tops = [found[highest(found)].rate if found else math.nan for found in (groups, large)]
-    top = compared[highest(compared)].rate if compared else math.nan
+    compared = {group: count for group, count in groups.items() if group not in outside}
+    large = {group: count for group, count in groups.items() if group not in small}
+    tops = [
+        found[highest_rate_group(found)].rate if found else math.nan for found in (groups, large)
+    ]
+    top = compared[highest_rate_group(compared)].rate if compared else math.nan
     categories = []
-    for group, one in groups.items():
+    for group, count in groups.items():
         reason = ""
         if group in small:
             reason = f"{'left out' if group in outside else 'may be left out'}: {REASON}"
         ratio = math.nan
         if group not in outside and top:
-            ratio = one.rate / top
+            ratio = count.rate / top
         elif not top:
             reason = NOBODY[kind]
-        category = Category(
+        category = ImpactLine(
             category=group,
-            n_applicants=one.total,
-            share=one.total / everybody,
-            rate=one.rate,
+            n_applicants=count.total,
+            share=count.total / everybody,
+            rate=count.rate,
             impact_ratio=ratio,
-            ratio_with_small=_ratio(one.rate, tops[0]),
-            ratio_without_small=math.nan if group in small else _ratio(one.rate, tops[1]),
+            ratio_with_small=_ratio(count.rate, tops[0]),
+            ratio_without_small=math.nan if group in small else _ratio(count.rate, tops[1]),
             small=group in small,
             left_out=group in outside,
             reason=reason,
@@ -326,7 +330,7 @@ def impact_tables(
     is_unknown : callable
         Whether a label says that the category is not known, such as `Policy.is_unknown`.
     """
-    people = checked(counts, groups=1)
+    people = check_counts(counts, groups=1)
     for key in people:
         if not isinstance(key, tuple) or len(key) != len(of):
             raise DataError(
@@ -335,15 +339,17 @@ def impact_tables(
             )
     tables = []
     for names in dict.fromkeys([*((name,) for name in of), tuple(of)]):
-        n_unknown, known = 0, dict[Any, Selected]()
-        for key, one in people.items():
+        n_unknown, known = 0, dict[Any, SelectionCount]()
+        for key, count in people.items():
             chosen = tuple(part for part, name in zip(key, of, strict=True) if name in names)
             if any(map(is_unknown, chosen)):
-                n_unknown += one.total
+                n_unknown += count.total
                 continue
             label = chosen[0] if len(chosen) == 1 else chosen
-            before = known.get(label, Selected(0, 0))
-            known[label] = Selected(before.selected + one.selected, before.total + one.total)
+            before = known.get(label, SelectionCount(0, 0))
+            known[label] = SelectionCount(
+                before.selected + count.selected, before.total + count.total
+            )
         table = impact_table(
             known,
             by=" and ".join(names),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...data.groups import group_name, label
-from ...data.labels import matches
+from ...data.groups import group_label, group_name
+from ...data.labels import label_matches
 from ...data.sums import sums_of
 from ...errors import FairAuditError
 from ..refusals import reason_of
-from ..sentences import sentence
+from ..sentences import fill_sentence
 from .co_insurance_draft import ApprovalGap, approval_gaps
 from .counts import Counts, pair_count
 from .fair_lending import AdverseImpact, MeanDifference, adverse_impact, standardized_differences
@@ -23,7 +23,7 @@ from .us_eeoc import ImpactRatio, impact_ratios
 if TYPE_CHECKING:
     from ..findings import BaseRate
     from ..policy import Policy
-    from ..questions import Attribute
+    from ..questions import AuditedAttribute
 
 #: A comparison of two groups by their counts.
 CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
@@ -59,7 +59,7 @@ class RuleReport:
 
 
 def rule_report(
-    policy: Policy, attributes: Sequence[Attribute], rates: Sequence[BaseRate]
+    policy: Policy, attributes: Sequence[AuditedAttribute], rates: Sequence[BaseRate]
 ) -> RuleReport | None:
     """Return the numbers of the rule of a policy for single attributes; None without a rule.
 
@@ -75,20 +75,25 @@ def rule_report(
     }
     found: list[AttributeReport] = []
     if policy.rule != "nyc_ll144":
-        counts = {one.name: _counts(policy, one.name, rates) for one in attributes}
+        counts = {
+            attribute.name: _counts(policy, attribute.name, rates) for attribute in attributes
+        }
         n_comparisons = _n_comparisons(policy, counts)
-        found = [_of_attribute(policy, one, counts[one.name], n_comparisons) for one in attributes]
+        found = [
+            _of_attribute(policy, attribute, counts[attribute.name], n_comparisons)
+            for attribute in attributes
+        ]
     unused = tuple(what for what, is_there in there.items() if is_there)
     return RuleReport(attributes=tuple(found), unused=unused)
 
 
 def _counts(policy: Policy, attribute: str, rates: Sequence[BaseRate]) -> dict[Any, Any] | None:
     """Return positive decisions and rows of each known group; None without decisions."""
-    of_groups = [one for one in rates if one.attribute == attribute]
-    known = [one for one in of_groups if not policy.is_unknown(one.group)]
-    if any(math.isnan(one.selection_rate) for one in known):
+    of_groups = [rate for rate in rates if rate.attribute == attribute]
+    known = [group for group in of_groups if not policy.is_unknown(group.group)]
+    if any(math.isnan(rate.selection_rate) for rate in known):
         return None
-    return {one.group: (round(one.selection_rate * one.n_rows), one.n_rows) for one in known}
+    return {rate.group: (round(rate.selection_rate * rate.n_rows), rate.n_rows) for rate in known}
 
 
 def _n_comparisons(policy: Policy, counts: dict[str, dict[Any, Any] | None]) -> int:
@@ -99,37 +104,39 @@ def _n_comparisons(policy: Policy, counts: dict[str, dict[Any, Any] | None]) -> 
 
 
 def _of_attribute(
-    policy: Policy, one: Attribute, counts: Counts | None, n_comparisons: int
+    policy: Policy, attribute: AuditedAttribute, counts: Counts | None, n_comparisons: int
 ) -> AttributeReport:
     if counts is None:
-        return AttributeReport(attribute=one.name, missing=(sentence("no_decisions"),))
+        return AttributeReport(attribute=attribute.name, missing=(fill_sentence("no_decisions"),))
     if len(counts) < 2:
-        return AttributeReport(attribute=one.name, missing=(sentence("one_group"),))
+        return AttributeReport(attribute=attribute.name, missing=(fill_sentence("one_group"),))
     alpha = policy.alpha
     given: Any = {"alpha": alpha, "n_comparisons": n_comparisons}
     if policy.rule == "us_eeoc":
         ratios = impact_ratios(counts, **given)
-        return AttributeReport(attribute=one.name, impact_ratios=tuple(ratios))
+        return AttributeReport(attribute=attribute.name, impact_ratios=tuple(ratios))
     if policy.rule == "fair_lending":
-        return _lending(policy, one, counts, given)
+        return _lending(policy, attribute, counts, given)
     # The draft names no reference: each group goes against the largest.
     largest = max(counts, key=lambda group: counts[group][1])
     gaps = approval_gaps(counts, largest, **given)
-    return AttributeReport(attribute=one.name, approval_gaps=tuple(gaps))
+    return AttributeReport(attribute=attribute.name, approval_gaps=tuple(gaps))
 
 
-def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> AttributeReport:
+def _lending(
+    policy: Policy, attribute: AuditedAttribute, counts: Counts, given: Any
+) -> AttributeReport:
     """Return the ratios and mean differences of the groups of an attribute to its reference."""
-    criterion = next((found for found in policy.criteria if found.covers(one.name)), None)
+    criterion = next((found for found in policy.criteria if found.covers(attribute.name)), None)
     if criterion is None:
-        return AttributeReport(attribute=one.name, missing=(sentence("no_reference"),))
-    reference = next((one for one in counts if matches(one, criterion.reference)), None)
+        return AttributeReport(attribute=attribute.name, missing=(fill_sentence("no_reference"),))
+    reference = next((count for count in counts if label_matches(count, criterion.reference)), None)
     if criterion.ratio is None or reference is None:
-        return AttributeReport(attribute=one.name, missing=(sentence("no_reference"),))
+        return AttributeReport(attribute=attribute.name, missing=(fill_sentence("no_reference"),))
     impact = adverse_impact(counts, reference, threshold=criterion.ratio, **given)
-    means, missing = _means(policy, one, reference, given)
+    means, missing = _means(policy, attribute, reference, given)
     return AttributeReport(
-        attribute=one.name,
+        attribute=attribute.name,
         adverse_impact=tuple(impact),
         mean_differences=tuple(means),
         missing=tuple(missing),
@@ -137,20 +144,20 @@ def _lending(policy: Policy, one: Attribute, counts: Counts, given: Any) -> Attr
 
 
 def _means(
-    policy: Policy, one: Attribute, reference: Any, given: Any
+    policy: Policy, attribute: AuditedAttribute, reference: Any, given: Any
 ) -> tuple[list[MeanDifference], list[str]]:
     """Return the mean differences of scores, and what could not be computed."""
-    if "y_score" not in one.table.roles:
-        return [], [sentence("no_means")]
+    if "y_score" not in attribute.table.roles:
+        return [], [fill_sentence("no_means")]
     try:
-        moments = _moments(one)
+        moments = _moments(attribute)
     except FairAuditError as error:
-        return [], [sentence("means_refused", reason=reason_of(error))]
+        return [], [fill_sentence("means_refused", reason=reason_of(error))]
     enough = {group: found for group, found in moments.items() if found[0] >= _LEAST}
     if reference not in enough or len(enough) == 1:
-        return [], [sentence("no_means_of_few")]
+        return [], [fill_sentence("no_means_of_few")]
     missing = [
-        sentence("no_mean_of_group", group=group_name(group, one.name))
+        fill_sentence("no_mean_of_group", group=group_name(group, attribute.name))
         for group in moments
         if group not in enough
     ]
@@ -160,9 +167,9 @@ def _means(
     return means, missing
 
 
-def _moments(one: Attribute) -> dict[Any, tuple[int, float, float]]:
+def _moments(attribute: AuditedAttribute) -> dict[Any, tuple[int, float, float]]:
     """Return rows, mean score, and the sum of squares about it of each known group."""
-    rows = one.table.rows(columns=("y_score",), needed_by="the mean of scores")
+    rows = attribute.table.rows(columns=("y_score",), needed_by="the mean of scores")
     scores = rows.columns["y_score"]
     n_groups = len(rows.cells.groups)
     n = np.bincount(rows.group, minlength=n_groups)
@@ -170,7 +177,7 @@ def _moments(one: Attribute) -> dict[Any, tuple[int, float, float]]:
     mean = total / np.maximum(n, 1)
     squares = sums_of(rows.group, (scores - mean[rows.group]) ** 2, n_groups)
     return {
-        label(key): (int(n[at]), float(mean[at]), float(squares[at]))
+        group_label(key): (int(n[at]), float(mean[at]), float(squares[at]))
         for at, key in enumerate(rows.cells.groups)
-        if label(key) in one.groups
+        if group_label(key) in attribute.groups
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ...results.words import p_text
-from ..sentences import part
+from ..sentences import fill_part
 
 
-def how(method: str, pvalue: float, n_tests: int, alpha: float) -> str:
+def describe_test(method: str, pvalue: float, n_tests: int, alpha: float) -> str:
     """Return a test for a sentence; p-values of several tests are not adjusted."""
     name = "one_test" if n_tests == 1 else "several_tests"
     p, n = p_text(pvalue), f"{n_tests:,}"
-    return part("how", name, method=method, p=p, n_tests=n, level=f"{alpha:g}")
+    return fill_part("how", name, method=method, p=p, n_tests=n, level=f"{alpha:g}")
 
 
 def differ_significantly(is_significant: bool) -> str:

@@ -23,22 +23,22 @@ from ... import arguments
 from ...data.groups import group_name
 from ...inference.proportions import ratio_interval, ratio_score
 from ...inference.pvalues import normal_of_level
-from ...results.verdict import rejects
+from ...results.verdict import rejects_at
 from ...results.words import p_text
-from ..sentences import part, sentence
+from ..sentences import fill_part, fill_sentence
 from .counts import (
     FEW,
     FISHER,
     Counts,
-    Equality,
-    Selected,
-    bonferroni,
-    checked,
-    equality,
-    highest,
+    EqualityTest,
+    SelectionCount,
+    bonferroni_pvalue,
+    check_counts,
+    equal_rates_test,
+    format_percent,
+    highest_rate_group,
     pair_count,
-    percent,
-    shortfall,
+    selection_shortfall,
 )
 
 FOUR_FIFTHS = Fraction(4, 5)
@@ -94,7 +94,7 @@ class ImpactRatio:
 
     def best(self, attribute: str = "") -> str:
         """Return the group with the highest rate for a sentence."""
-        people = f"{percent(self.reference_rate)} of {self.reference_total:,}"
+        people = f"{format_percent(self.reference_rate)} of {self.reference_total:,}"
         return f"{group_name(self.reference, attribute)} ({people})"
 
     def __str__(self) -> str:
@@ -104,21 +104,21 @@ class ImpactRatio:
         """Return the group as a sentence; bare numbers are named after their attribute."""
         name = group_name(self.group, attribute)
         if self.reason:
-            return sentence("nobody_selected", group=name, too_few="")
+            return fill_sentence("nobody_selected", group=name, too_few="")
         n_tests = f"{self.n_comparisons:,}"
-        return sentence(
+        return fill_sentence(
             "impact_ratio",
             group=name,
-            rate=percent(self.rate),
+            rate=format_percent(self.rate),
             n=f"{self.total:,}",
             ratio=f"{self.ratio:.3f}",
             best=self.best(attribute),
             words=self.words,
             test=self._test(),
-            more=part("more", "more", k=f"{self.shortfall:,}") if self.shortfall else "",
+            more=fill_part("more", "more", k=f"{self.shortfall:,}") if self.shortfall else "",
             rules_out="rule" if self.rules_out else "do not rule",
             confidence=f"{100 * (1 - self.alpha):g} % confidence",
-            adjusted=part("adjusted", "adjusted", n_tests=n_tests)
+            adjusted=fill_part("adjusted", "adjusted", n_tests=n_tests)
             if self.n_comparisons > 1
             else "",
             too_few="",
@@ -129,7 +129,7 @@ class ImpactRatio:
         test = f"the {self.method}"
         if self.is_exact:
             test = f"{self.method}, as equal rates expect fewer than {FEW} people in a cell"
-        return part(
+        return fill_part(
             "test",
             "test_of_one" if self.n_comparisons == 1 else "test_of_several",
             z=f"{self.z:.2f}",
@@ -175,43 +175,43 @@ p = 3.5e-16 by the pooled z test; 1 comparison. 6 more selections would make it 
 data do not rule out a true ratio of 0.80 or more (95 % confidence)
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
-    groups = checked(counts)
+    groups = check_counts(counts)
     n = pair_count(len(groups)) if n_comparisons is None else n_comparisons
-    best = highest(groups)
+    best = highest_rate_group(groups)
     return [
-        _against(group, one, best, groups[best], level, n)
-        for group, one in groups.items()
+        _against(group, count, best, groups[best], level, n)
+        for group, count in groups.items()
         if group != best
     ]
 
 
 def _against(
     group: Any,
-    one: Selected,
+    count: SelectionCount,
     best: Any,
-    top: Selected,
-    level: arguments.Checked,
+    top: SelectionCount,
+    level: arguments.CheckedArguments,
     n_comparisons: int,
 ) -> ImpactRatio:
     """Return a group against the one with the highest rate."""
     measured = top.selected > 0
-    test = equality(one, top) if measured else Equality(math.nan, math.nan, "")
-    flagged = one.exact < FOUR_FIFTHS * top.exact
-    adjusted = bonferroni(test.pvalue, n_comparisons)
+    test = equal_rates_test(count, top) if measured else EqualityTest(math.nan, math.nan, "")
+    flagged = count.exact < FOUR_FIFTHS * top.exact
+    adjusted = bonferroni_pvalue(test.pvalue, n_comparisons)
     # Of a true ratio of 4/5 or more; the statistic falls as the ratio grows.
-    score = ratio_score(*one, *top, float(FOUR_FIFTHS))
-    at_least = bonferroni(score.less, n_comparisons)
-    significant = rejects(adjusted, level.alpha)
+    score = ratio_score(*count, *top, float(FOUR_FIFTHS))
+    at_least = bonferroni_pvalue(score.less, n_comparisons)
+    significant = rejects_at(adjusted, level.alpha)
     return ImpactRatio(
         group=group,
         reference=best,
-        selected=one.selected,
-        total=one.total,
+        selected=count.selected,
+        total=count.total,
         reference_total=top.total,
-        rate=one.rate,
+        rate=count.rate,
         reference_rate=top.rate,
-        ratio=one.rate / top.rate if measured else math.nan,
-        interval=ratio_interval(one.share, top.share, normal_of_level(level.confidence_level)),
+        ratio=count.rate / top.rate if measured else math.nan,
+        interval=ratio_interval(count.share, top.share, normal_of_level(level.confidence_level)),
         flagged=flagged,
         z=test.z,
         pvalue=test.pvalue,
@@ -221,8 +221,8 @@ def _against(
         alpha=level.alpha,
         significant=significant,
         words=CELLS[flagged, significant] if measured else "",
-        shortfall=shortfall(one, top, FOUR_FIFTHS),
+        shortfall=selection_shortfall(count, top, FOUR_FIFTHS),
         confidence_below=1 - at_least,
-        rules_out=rejects(at_least, level.alpha),
+        rules_out=rejects_at(at_least, level.alpha),
         reason="" if measured else "nobody is selected in any group",
     )

@@ -1,0 +1,247 @@
+"""What a reader of verdicts must know of the data: base rates, decisions all alike, refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..data.groups import group_label
+from ..data.labels import Label
+from ..data.sums import sums_of
+from ..results.result import Finding
+from ..results.words import join_names
+from .findings import BaseRate, LensFinding, QuestionFinding
+from .questions import AuditedAttribute
+from .sentences import fill_part, fill_sentence
+
+#: A model that decides alike for more people than this has equal rates for nothing.
+_ALIKE = 0.99
+#: Base rates that differ by more than this cannot go with all kinds of equality at once.
+_UNLIKE = 0.05
+#: Shares below this are sums of rounded numbers.
+_ROUNDED = 1e-9
+
+Named = Callable[[str, Any], str]
+
+
+def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tuple[BaseRate, ...]:
+    """Return labels and decisions of all groups of single attributes."""
+    found = []
+    for attribute in attributes:
+        if attribute.is_intersection:
+            continue
+        present = [name for name in ("y_true", "y_pred") if name in attribute.table.roles]
+        try:
+            cells = attribute.table.cells(columns=present, pos_label=pos_label)
+        except ValueError:
+            # Labels that are no 0 and 1: of regressions, whose metrics read numbers.
+            cells, present = attribute.table.cells(columns=()), []
+        keys = list(cells.group_sizes())
+        for i, key in enumerate(keys):
+            inside = np.array([group == key for group in cells.groups])[cells.group]
+            n = cells.count[inside]
+            shares = {name: float(n @ getattr(cells, name)[inside] / n.sum()) for name in present}
+            found.append(
+                BaseRate(
+                    attribute=attribute.name,
+                    group=group_label(keys[i]),
+                    n_rows=int(n.sum()),
+                    base_rate=shares.get("y_true", math.nan),
+                    selection_rate=shares.get("y_pred", math.nan),
+                    is_crude=bool(attribute.table.strata),
+                )
+            )
+    return tuple(found)
+
+
+def by_weight(
+    rates: Sequence[BaseRate], attributes: Sequence[AuditedAttribute], pos_label: Label
+) -> tuple[BaseRate, ...]:
+    """Return base rates of rows as those of people: by weight, where rows have weights."""
+    found = {(rate.attribute, rate.group): rate for rate in rates}
+    for attribute in attributes:
+        if attribute.is_intersection or "sample_weight" not in attribute.table.roles:
+            continue
+        of_attribute = [rate for rate in rates if rate.attribute == attribute.name]
+        known = {
+            "y_true": any(not math.isnan(rate.base_rate) for rate in of_attribute),
+            "y_pred": any(not math.isnan(rate.selection_rate) for rate in of_attribute),
+        }
+        present = [name for name, is_known in known.items() if is_known]
+        rows = attribute.table.rows(columns=present, pos_label=pos_label)
+        assert rows.weight is not None
+        n_groups = len(rows.cells.groups)
+        people = sums_of(rows.group, rows.weight, n_groups)
+        sums = {
+            name: sums_of(rows.group, rows.weight * rows.columns[name], n_groups)
+            for name in present
+        }
+        for at, key in enumerate(rows.cells.groups):
+            n = float(people[at])
+            shares = {name: float(total[at]) / n for name, total in sums.items() if n > 0}
+            place = (attribute.name, group_label(key))
+            if place not in found:
+                continue  # people without a group
+            found[place] = replace(
+                found[place],
+                weight=n,
+                base_rate=shares.get("y_true", math.nan),
+                selection_rate=shares.get("y_pred", math.nan),
+            )
+    return tuple(found.values())
+
+
+def notes_of_flags(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
+    """Say that an attribute of 0 and 1 compares one group with everyone else."""
+    flags = [
+        attribute
+        for attribute in attributes
+        if not attribute.is_intersection and set(attribute.groups) == {0, 1}
+    ]
+    for flag in flags:
+        no, yes = sorted(flag.groups)
+        name = flag.name
+        yield fill_sentence("flag", attribute=name, yes=yes, same_attribute=name, no=no)
+    if len(flags) > 1:
+        yield fill_sentence("several_flags")
+
+
+def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
+    """Warn of a model that decides the same way for nearly everybody."""
+    first = next(iter(rates), None)
+    if first is None:
+        return
+    of_one = [rate for rate in rates if rate.attribute == first.attribute]
+    # Groups of no weight have no rate, and no part.
+    known = [rate for rate in of_one if rate.n_people > 0]
+    n = math.fsum(rate.n_people for rate in known)
+    share = math.fsum(rate.selection_rate * rate.n_people for rate in known) / (n or math.nan)
+    most = max(share, 1 - share)
+    if most > _ALIKE:
+        yield fill_sentence("decides_alike", share=f"{100 * most:.1f} %")
+
+
+def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+    """Warn of ratios of approvals that hide refusals."""
+    for finding in findings:
+        is_ratio = finding.tolerance is not None and finding.tolerance.scale == "ratio"
+        if not (finding.binding and is_ratio and finding.is_share and finding.pairs):
+            continue
+        assert finding.tolerance is not None
+        # Within strata the values are those of the comparison, which crude ones may contradict.
+        ends = finding.extremes
+        if len(ends) < 2:
+            continue
+        (low, low_value), (high, high_value) = ends
+        refused = _refused(low_value), _refused(high_value)
+        if not (low_value > 0.5 and refused[0] * finding.tolerance.value > refused[1]):
+            continue
+        who, other = (named(finding.attribute, group.group) for group in (low, high))
+        is_selection = finding.metric == "selection_rate"
+        about = "decisions" if is_selection else "others"
+        yield fill_sentence(
+            "refusals" if refused[1] else "refusals_of_one",
+            attribute=finding.attribute,
+            refused=fill_part("refused", about, metric=finding.description),
+            times=f"{refused[0] / refused[1]:.1f}" if refused[1] else "",
+            who=who,
+            who_share=f"{100 * refused[0]:.1f} %",
+            other=other,
+            other_share=f"{100 * refused[1]:.1f} %",
+            metric=finding.description,
+        )
+
+
+def _refused(value: float) -> float:
+    """Return what a share leaves; values within strata are sums that are rounded."""
+    left = 1 - value
+    return left if left > _ROUNDED else 0.0
+
+
+def notes_of_conflict(
+    findings: Sequence[QuestionFinding], rates: Sequence[BaseRate], policy_name: str, named: Named
+) -> Iterator[str]:
+    """Say that base rates differ where binding and informative criteria disagree."""
+    for attribute in dict.fromkeys(rate.attribute for rate in rates):
+        tested = {
+            repr(group.group)
+            for finding in findings
+            if finding.attribute == attribute
+            for group in finding.tested
+        }
+        known = [
+            rate
+            for rate in rates
+            if rate.attribute == attribute
+            and repr(rate.group) in tested
+            and not math.isnan(rate.base_rate)
+        ]
+        words = {
+            binding: {
+                finding.verdict
+                for finding in findings
+                if finding.attribute == attribute and finding.binding is binding
+            }
+            & {"pass", "fail"}
+            for binding in (True, False)
+        }
+        disagree = words[False] and words[True] and words[False] != words[True]
+        if len(known) < 2 or not disagree:
+            continue
+        low, high = (pick(known, key=lambda rate: rate.base_rate) for pick in (min, max))
+        if high.base_rate - low.base_rate > _UNLIKE:
+            yield fill_sentence(
+                "base_rates_differ",
+                attribute=attribute,
+                low_rate=f"{100 * low.base_rate:.0f} %",
+                low=named(attribute, low.group),
+                high_rate=f"{100 * high.base_rate:.0f} %",
+                high=named(attribute, high.group),
+                policy=policy_name,
+                asked=_asked(findings),
+            )
+
+
+def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
+    """Say in one line which other lenses are silent; the findings have each reason."""
+    silent: dict[str, list[str]] = {}
+    for finding in others:
+        if finding.reason and not (finding.binding or finding.told):
+            silent.setdefault(finding.lens, []).append(finding.attribute)
+    if silent:
+        lenses = [
+            f"{lens} by {join_names(names)}" if any(names) else lens
+            for lens, names in silent.items()
+        ]
+        yield fill_sentence("lenses_silent", lenses="; ".join(lenses))
+
+
+def warnings_of_lenses(
+    others: Sequence[LensFinding], results: Mapping[str, Finding], notes: Sequence[str]
+) -> Iterator[str]:
+    """Repeat all warnings of lenses that are no notes yet, each with what it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for finding in others:
+        for warning in finding.warnings:
+            about.setdefault((finding.lens, warning), []).append(finding.attribute)
+    for name, result in results.items():
+        lens, _, what = name.partition(": ")
+        told = result.warnings if lens == "permutation" else ()
+        said = (text for text in told if not any(note.endswith(text) for note in notes))
+        for warning in said:
+            about.setdefault((lens, warning), []).append(what)
+    for (lens, warning), names in about.items():
+        about_it = join_names(list(dict.fromkeys(names)))
+        yield fill_sentence(
+            "lens_warning", lens=lens, about=about_it, warning=warning.removesuffix(".")
+        )
+
+
+def _asked(findings: Sequence[QuestionFinding]) -> str:
+    """Return what binds, in words."""
+    binding = dict.fromkeys(finding.description for finding in findings if finding.binding)
+    return join_names([f"an equal {description}" for description in binding])

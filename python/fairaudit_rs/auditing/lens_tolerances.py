@@ -1,0 +1,254 @@
+"""Lenses that a policy holds to a tolerance: how many tests that takes, and what decides.
+
+A test of a lens fails at the level alpha / m, with m the comparisons of all binding questions and
+of all binding lenses. Holm's adjustment of the questions counts these tests as comparisons that are
+not rejected. Whatever a lens rejects at alpha / m, Holm on all of them together rejects too, and
+with it at least what it rejects of the questions here: a false fail comes in at most alpha of all
+audits. A pass needs every comparison at the level alpha, and no adjustment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import metrics
+from ..data.groups import attribute_name, group_label
+from ..errors import ArgumentError
+from ..extremes.problem import FEWEST_ROWS
+from ..inference.tolerance import Tolerance, fewest_resamples
+from ..influence.rates import RATES
+from ..literals import Verdict
+from ..permutation.minimum_counts import ROWS, GroupCount
+from ..results import verdict
+from .criterion import Criterion
+from .findings import LensFinding, LensTest
+from .policy import Policy
+from .questions import AuditedAttribute, PosedCriterion
+from .sentences import fill_part
+
+#: Replicates of the individual lens, unless so many comparisons need more.
+_ENOUGH = 999
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LensTolerance:
+    """What a lens is held to in an attribute."""
+
+    criterion: Criterion
+    policy: Policy
+    #: Comparisons that are judged together.
+    n_tests: int
+
+    @property
+    def tolerance(self) -> float:
+        """The largest size that is tolerated."""
+        assert self.criterion.tolerance is not None
+        return self.criterion.tolerance
+
+    @property
+    def n_adjusted(self) -> int:
+        """The comparisons that a fail is adjusted for."""
+        return max(self.n_tests, 1) if self.policy.adjustment == "holm" else 1
+
+    @property
+    def each(self) -> float:
+        """The level at which one comparison fails."""
+        return self.policy.alpha / self.n_adjusted
+
+    @property
+    def fail_level(self) -> float:
+        """The confidence of the interval that a gap of either sign fails by.
+
+        It is wrong on both sides together in alpha / m. One-sided limits at alpha / m would fail
+        gaps of a small tolerance twice as often: below -tol as well as above it.
+        """
+        return 1 - self.each
+
+    @property
+    def pass_level(self) -> float:
+        """The confidence of the interval that a gap passes by.
+
+        Order statistics are discrete: nearly all errors of an interval may lie on one side (up to
+        7.5 % at a confidence of 90 %), so that a pass takes 1 - alpha.
+        """
+        return 1 - self.policy.alpha
+
+    def n_resamples(self, given: int, n_parts: int = 1) -> int:
+        """Return how many replicates a test takes; too few are refused.
+
+        ``n_parts`` is into how many equal parts the level of a comparison is split.
+        """
+        needed = fewest_resamples(self.n_adjusted * n_parts, self.policy.alpha)
+        if given < needed:
+            raise ArgumentError(
+                f"n_resamples is {given:,}; the lens {self.criterion.name} is tested by "
+                f"replicates, and {self.n_adjusted:,} comparisons at {self.policy.alpha:g} need at "
+                f"least {needed:,}",
+                argument="n_resamples",
+            )
+        return min(given, max(needed, _ENOUGH))
+
+    def give_verdict(self, found: LensFinding) -> LensFinding:
+        """Return a finding with its verdict; what was not run is not measurable."""
+        measured = [test.verdict for test in found.tests if test.reason is None]
+        word = verdict.of_lens(
+            measured,
+            coverage=found.coverage,
+            min_coverage=self.policy.min_coverage,
+            has_pass=self.policy.has_pass,
+        )
+        reason = found.reason or self._why(found, word)
+        has_pass = self.policy.has_pass
+        tests = [
+            replace(test, verdict=verdict.in_policy(test.verdict, has_pass)) for test in found.tests
+        ]
+        return replace(
+            found,
+            tolerance=Tolerance(value=self.tolerance),
+            binding=self.criterion.binding,
+            verdict=word,
+            reason=reason,
+            tests=tuple(tests),
+        )
+
+    def _why(self, found: LensFinding, word: str) -> str | None:
+        """Say why nothing was measured, or what stands in the way of a pass."""
+        if word == "not_measurable":
+            reasons = dict.fromkeys(test.reason for test in found.tests if test.reason)
+            return "; ".join(reasons) or "fewer than two groups with enough rows"
+        shown = all(test.verdict == "pass" for test in found.tests if test.reason is None)
+        if word == "inconclusive" and shown:
+            return fill_part(
+                "why_not_shown",
+                "few_people",
+                share=f"{100 * found.coverage:.1f}",
+                needed=f"{100 * self.policy.min_coverage:g}",
+            )
+        return None
+
+    def test_by_limits(self, test: LensTest) -> LensTest:
+        """Return a comparison with the verdict of its limits."""
+        if test.reason is not None:
+            return test
+        return replace(test, verdict=verdict.of_limits(test.least, test.most, self.tolerance))
+
+    def test_by_pvalues(self, test: LensTest) -> LensTest:
+        """Return a comparison with the verdict of its p-values."""
+        if test.reason is not None:
+            return test
+        word: Verdict = "inconclusive"
+        if verdict.rejects_at(test.p_fail, self.each):
+            word = "fail"
+        elif verdict.rejects_at(test.p_pass, self.policy.alpha):
+            word = "pass"
+        return replace(test, adjusted=min(1.0, self.n_adjusted * test.p_fail), verdict=word)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LensTolerances:
+    """What the lenses of an audit are held to."""
+
+    policy: Policy
+    #: Tests by lens and attribute, of those that a criterion with a tolerance names.
+    counts: Mapping[tuple[str, str], int]
+    #: Comparisons of all binding questions and lenses.
+    n_tests: int = 0
+
+    @classmethod
+    def from_questions(
+        cls,
+        policy: Policy,
+        attributes: Sequence[AuditedAttribute],
+        asked: Sequence[PosedCriterion],
+        able: Collection[str],
+    ) -> LensTolerances:
+        """Count the tests before any is made: which groups are large, and not what they show.
+
+        ``able`` are the lenses that have what they need.
+        """
+        counts: dict[tuple[str, str], int] = {}
+        for criterion in policy.criteria:
+            lens = criterion.lens
+            if lens is None or criterion.tolerance is None or lens not in able:
+                continue
+            if lens == "individual":
+                counts[lens, attribute_name([attribute.name for attribute in attributes])] = 1
+                continue
+            for attribute in attributes:
+                if criterion.covers(attribute.name):
+                    counts[lens, attribute.name] = _n_tests(lens, attribute, policy, asked)
+        return cls(policy=policy, counts=counts)
+
+    @property
+    def n_binding(self) -> int:
+        """Tests of lenses that bind."""
+        found = {key: self._criterion(*key) for key in self.counts}
+        return sum(n for key, n in self.counts.items() if (one := found[key]) and one.binding)
+
+    def lens(self, lens: str, attribute: str) -> LensTolerance | None:
+        """Return what a lens is held to in an attribute; None where nothing is asked of it."""
+        criterion = self._criterion(lens, attribute)
+        if criterion is None or criterion.tolerance is None:
+            return None
+        own = self.counts.get((lens, attribute), 0)
+        n_tests = self.n_tests if criterion.binding else own
+        return LensTolerance(criterion=criterion, policy=self.policy, n_tests=n_tests)
+
+    def _criterion(self, lens: str, attribute: str) -> Criterion | None:
+        """Return the criterion of a lens in an attribute, or in all where it could not be run."""
+        about = [
+            criterion
+            for criterion in self.policy.criteria
+            if criterion.lens == lens
+            and (lens == "individual" or not attribute or criterion.covers(attribute))
+        ]
+        return min(about, key=lambda criterion: not criterion.binding, default=None)
+
+
+def _n_tests(
+    lens: str, attribute: AuditedAttribute, policy: Policy, asked: Sequence[PosedCriterion]
+) -> int:
+    """Return how many comparisons a lens makes in an attribute at most."""
+    if lens == "influence":
+        n = len(comparable_groups(asked, rate_of(policy, attribute), attribute))
+        # Of two groups the gap is one and the same.
+        return 1 if n == 2 else n
+    return math.comb(len(large_groups(attribute, FEWEST_ROWS if lens == "extremes" else ROWS)), 2)
+
+
+def rate_of(policy: Policy, attribute: AuditedAttribute) -> str:
+    """Return the first metric of an attribute that influence knows; those that bind come first.
+
+    "" where there is none.
+    """
+    asked = [each for each in policy.criteria if each.metric is not None]
+    asked.sort(key=lambda criterion: not criterion.binding)
+    names = [metrics.get(each.name).name for each in asked if each.covers(attribute.name)]
+    return next((name for name in names if name in RATES), "")
+
+
+def comparable_groups(
+    asked: Sequence[PosedCriterion], metric: str, attribute: AuditedAttribute
+) -> list[Any]:
+    """Return the groups that a question about a metric can test in an attribute."""
+    for each in asked:
+        if (each.metric.name, each.attribute.name) == (metric, attribute.name):
+            return groups_of_eligible_size(each.question.groups)
+    return []
+
+
+def groups_of_eligible_size(groups: Sequence[GroupCount]) -> list[Any]:
+    """Return the groups with enough rows that count, those too that a raised floor leaves out.
+
+    A lens compares them all, so that leaving out a group buys no pass.
+    """
+    return [group.group for group in groups if group.is_tested or group.withheld]
+
+
+def large_groups(attribute: AuditedAttribute, floor: int = ROWS) -> list[Any]:
+    """Return the groups of an attribute that are worth so many rows of equal weight."""
+    sizes = {group_label(key): n for key, n in attribute.table.people.n_effective.items()}
+    return [group for group in attribute.groups if sizes[group] >= floor]

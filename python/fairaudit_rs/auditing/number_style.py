@@ -1,0 +1,62 @@
+"""Sizes of gaps in words: points for shares, numbers for the rest, and how sure a bound is."""
+
+from __future__ import annotations
+
+import math
+
+from ..results.words import number
+from .findings import LensFinding, QuestionFinding
+
+#: Digits of a bound next to its tolerance.
+_MOST_DIGITS = 8
+
+Found = QuestionFinding | LensFinding
+
+
+def share(part: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * part:.1f} %"
+
+
+class NumberStyle:
+    """How sizes are told among so many comparisons."""
+
+    def __init__(self, alpha: float, n_tests: int, adjusts: bool = True) -> None:
+        self.alpha, self.n_tests = alpha, n_tests
+        #: Whether fails are adjusted for all comparisons, so that their bounds hold together.
+        self.adjusts = adjusts
+
+    @property
+    def confidence(self) -> str:
+        """The confidence of bounds."""
+        return f"{100 * (1 - self.alpha):g} % confidence"
+
+    @property
+    def of_all(self) -> str:
+        """The confidence of the bounds of fails: of all at once where they are adjusted."""
+        together = " for all comparisons" if self.adjusts and self.n_tests > 1 else ""
+        return f"{self.confidence}{together}, before the verdict was known"
+
+    def gap(self, found: Found, value: float) -> str:
+        """Return a difference, or a ratio."""
+        if math.isnan(value):
+            return number(value)
+        if math.isinf(value):
+            return "any size"
+        if found.tolerance is not None and found.tolerance.scale == "ratio":
+            return f"{value:.2f}"
+        return f"{100 * value:.1f} points" if found.is_share else number(value)
+
+    def bound(self, found: Found, value: float) -> str:
+        """Return what the data allow; it reads as the tolerance only where it is the tolerance."""
+        assert found.tolerance is not None
+        text, limit = self.gap(found, value), self.gap(found, found.tolerance.value)
+        if text != limit or value == found.tolerance.value:
+            return text
+        is_points = found.is_share and found.tolerance.scale == "difference"
+        for digits in range(2, _MOST_DIGITS):
+            times, unit = (100, " points") if is_points else (1, "")
+            text, limit = (f"{times * at:.{digits}f}" for at in (value, found.tolerance.value))
+            if text != limit:
+                return f"{text}{unit}"
+        return self.gap(found, value)

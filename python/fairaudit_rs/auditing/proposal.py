@@ -1,0 +1,468 @@
+"""What a file seems to hold: which columns are people's attributes, labels, decisions and scores.
+
+Guesses by name and by content, made to be read and corrected: nothing is audited on their account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..data.groups import escape_controls
+from .candidates import LEAST_SCORE, MOST_GROUPS, Candidate, FileColumn, candidates_of, plain_text
+from .policy import Policy
+from .policy_file import quote_key, value_text
+from .values import LEAST_FLOOR
+
+#: Words in names of columns, by what they hold; the first fitting one counts.
+_NAMES = {
+    "sensitive_features": "sex gender race ethnicity ethnic age nationality citizenship religion "
+    "disability marital marital_status married marriage country_birth birthplace native_country "
+    "foreign foreigner immigrant veteran pregnant orientation caste",
+    "y_score": "score scores prob proba probability risk y_score p_hat predicted_probability",
+    "sample_weight": "weight weights sample_weight fnlwgt survey_weight",
+}
+#: In the order in which they are printed.
+_ROLES = ("sensitive_features", "y_score", "y_pred", "y_true", "sample_weight")
+#: Words in names of columns of 0 and 1 that are values of race or sex, and words beside them.
+_RACES = {
+    *("black", "white", "asian", "hispanic", "latino", "latina", "caucasian", "african"),
+    *("native", "indigenous", "pacific"),
+}
+_SEXES = {"female", "male", "woman", "man"}
+_BESIDE = {"is", "race", "ethnicity", "sex", "gender", "american", "indian", "alaska", "islander"}
+_BESIDE |= {"non", "or", "and", "other", "hawaiian"}
+#: Weights of surveys, such as PERWT15F.
+_WEIGHT = re.compile(r"(per|fin|pop|hh|sv)?w(eigh)?ts?\d*f?")
+_MOST_LISTED = 8
+_ONE = {"1", "true"}
+#: Ages are cut here where that makes three groups.
+_AGES = (25, 45)
+
+
+def missing_texts(columns: Sequence[FileColumn]) -> tuple[str, ...]:
+    """Return the texts of columns that usually stand for a missing value."""
+    found = {value for column in columns for value in column.marks}
+    return tuple(sorted(found))
+
+
+def combinations_of(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]:
+    """Return columns of 0 and 1 that seem to be the values of one attribute, by its name.
+
+    Those that begin with the same attribute, as race_black and race_white, and those that are
+    named after races.
+    """
+    known = {*_NAMES["sensitive_features"].split()}
+    found: dict[str, list[FileColumn]] = {}
+    for column in columns:
+        first, _, rest = re.sub(r"[^a-z0-9]+", "_", column.name.strip().lower()).partition("_")
+        attribute = first if rest and first in known else None
+        if attribute is None and _is_named_after(_RACES, column):
+            attribute = "race"
+        if column.is_flag and attribute is not None:
+            found.setdefault(attribute, []).append(column)
+    names = {column.name for column in columns}
+    return {name: ones for name, ones in found.items() if len(ones) > 1 and name not in names}
+
+
+def _is_named_after(values: set[str], column: FileColumn) -> bool:
+    """Whether a column of 0 and 1 has the name of a group, as is_female, and not white_collar."""
+    words = set(re.sub(r"[^a-z]+", " ", column.name.lower()).split())
+    return column.is_flag and bool(words & values) and words <= values | _BESIDE
+
+
+def _combined(name: str, flags: Sequence[FileColumn]) -> FileColumn:
+    """Return an attribute that is combined from columns of 0 and 1."""
+    values = [
+        (flag.name, n) for flag in flags for value, n in flag.values if plain_text(value) in _ONE
+    ]
+    return FileColumn(
+        name=name,
+        values=tuple(sorted(values, key=lambda entry: -entry[1])),
+        n_values=len(values),
+        n_missing=0,
+        is_number=False,
+        low=0.0,
+        high=0.0,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """Which columns are what."""
+
+    columns: tuple[FileColumn, ...]
+    roles: dict[str, list[FileColumn]]
+    #: All columns that may hold decisions or labels, the likeliest first.
+    candidates: tuple[Candidate, ...]
+    #: What is audited: decisions, or labels where there are no decisions; None: neither was found.
+    decided: Candidate | None
+    #: Labels that are the opposite of what is decided, and go by another name.
+    opposite: Candidate | None = None
+    #: Attributes by name that are combined from columns of 0 and 1.
+    combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Sequence[FileColumn],
+        decisions: str | None = None,
+        labels: str | None = None,
+        attributes: Sequence[str] | None = None,
+        combine: Mapping[str, Sequence[FileColumn]] | None = None,
+    ) -> Proposal:
+        """Guess roles by names, values and places; what is named is taken as it is.
+
+        ``combine`` has attributes by name, each with columns of 0 and 1 that exclude each other.
+        """
+        made = [_combined(name, flags) for name, flags in (combine or {}).items()]
+        by_name = {column.name: column for column in [*columns, *made]}
+        roles = _roles_by_name(columns)
+        parts = {flag.name for flags in (combine or {}).values() for flag in flags}
+        single = [feature for feature in roles["sensitive_features"] if feature.name not in parts]
+        roles["sensitive_features"] = [*single, *made]
+        if attributes is not None:
+            roles["sensitive_features"] = [by_name[name] for name in attributes]
+        taken = {column.name for ones in roles.values() for column in ones} | parts
+        taken -= {decisions, labels}
+        weights = {column.name for column in columns if _could_be("sample_weight", column)}
+        last = next(
+            (column.name for column in reversed(columns) if column.name not in weights), None
+        )
+        candidates = candidates_of([column for column in columns if column.name not in taken], last)
+        likely = [candidate for candidate in candidates if candidate.score >= LEAST_SCORE]
+        named = {candidate.name: candidate for candidate in candidates}
+        if decisions is None and labels is None:
+            decision = next((candidate for candidate in likely if candidate.is_decision), None)
+            label = next((candidate for candidate in likely if not candidate.is_decision), None)
+        else:
+            decision, label = named.get(decisions or ""), named.get(labels or "")
+            decision = None if decision is None else replace(decision, is_decision=True)
+        if decision is not None and label is not None and label.cut is not None:
+            label = None
+        has_scores = bool(roles["y_score"]) and label is not None and label.cut is None
+        decided = decision or (None if has_scores else label)
+        opposite = None
+        if decision is not None and label is not None and _are_opposite(decision, label):
+            opposite, label = label, None
+        is_label = label is not None and label is not decided
+        roles |= {
+            "y_pred": [decided.column] if decided and decided.cut is None else [],
+            "y_true": [label.column] if label is not None and is_label else [],
+        }
+        return cls(
+            columns=tuple(columns),
+            roles={role: roles[role] for role in _ROLES},
+            candidates=tuple(candidates),
+            decided=decided,
+            opposite=opposite,
+            combine={
+                name: [flag.name for flag in flags]
+                for name, flags in (combine or {}).items()
+                if by_name[name] in roles["sensitive_features"]
+            },
+        )
+
+    @property
+    def cut(self) -> str | None:
+        """The cut of numbers that stands for decisions, as ``grade=10``."""
+        one = self.decided
+        return None if one is None or one.cut is None else f"{one.name}={one.cut:g}"
+
+    @property
+    def has_labels_only(self) -> bool:
+        """Whether labels are compared in the place of decisions."""
+        return self.decided is not None and not self.decided.is_decision
+
+    def policy(self) -> Policy | None:
+        """Return the default policy for what there is; None where that is not enough."""
+        has = {name: bool(self.roles[f"y_{name}"]) for name in ("true", "pred", "score")}
+        has["pred"] = has["pred"] or self.cut is not None
+        if not has["pred"] and not (has["true"] and has["score"]):
+            return None
+        return Policy.default(labels=has["true"], decisions=has["pred"], scores=has["score"])
+
+    def lacking(self) -> str | None:
+        """Return what an audit needs and was not found; None where there is all of it."""
+        if self.policy() is None:
+            return "decisions or labels"
+        return None if self.roles["sensitive_features"] else "attributes of people"
+
+    def favourable(self) -> Any:
+        """Return the value that people want, by names and values; None: not known."""
+        one = self.decided
+        if one is None:
+            one = next((c for c in self.candidates if c.column in self.roles["y_true"]), None)
+        return None if one is None else one.favourable
+
+
+def _roles_by_name(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]:
+    """Return attributes, scores and weights."""
+    roles: dict[str, list[FileColumn]] = {name: [] for name in _NAMES}
+    for role, words in _NAMES.items():
+        known = words.split()
+        taken = {column.name for ones in roles.values() for column in ones}
+        fitting = [
+            (min(known.index(word) for word in column.words & {*known}), column)
+            for column in columns
+            if column.name not in taken and column.words & {*known} and _could_be(role, column)
+        ]
+        several = role == "sensitive_features"
+        if several:
+            named = {column.name for _, column in fitting}
+            flags = [column for column in columns if _is_named_after(_RACES | _SEXES, column)]
+            fitting += [(len(known), flag) for flag in flags if flag.name not in named]
+        fitting.sort(key=lambda pair: pair[0])
+        roles[role] = [column for _, column in (fitting if several else fitting[:1])]
+    if not roles["sample_weight"]:
+        weights = [column for column in columns if _WEIGHT.fullmatch(column.name.strip().lower())]
+        roles["sample_weight"] = [
+            weight for weight in weights if _could_be("sample_weight", weight)
+        ][:1]
+    found = roles["sensitive_features"]
+    if any("age" in column.words and not column.is_number for column in found):
+        # Groups of ages are there already.
+        found = [column for column in found if "age" not in column.words or not column.is_number]
+    roles["sensitive_features"] = found
+    return roles
+
+
+def _are_opposite(decision: Candidate, label: Candidate) -> bool:
+    """Whether the favourable value of labels is not the one of decisions, or not their 1."""
+    if label.favourable is None or decision.favourable is None:
+        return False
+    wanted = plain_text(label.favourable)
+    if wanted == plain_text(decision.favourable):
+        return False
+    values = {plain_text(value) for value, _ in label.column.values}
+    return values not in ({"0", "1"}, {"false", "true"}) or wanted in ("0", "false")
+
+
+def _could_be(role: str, column: FileColumn) -> bool:
+    """Whether the content of a column is as its role has it."""
+    if role == "sensitive_features":
+        return 2 <= column.n_values <= MOST_GROUPS or (column.is_number and "age" in column.words)
+    if role == "y_score":
+        return column.is_number and not column.is_binary and column.low >= 0 and column.high <= 1
+    if role == "sample_weight":
+        named = column.words & {*_NAMES[role].split()} or _WEIGHT.fullmatch(
+            column.name.strip().lower()
+        )
+        return bool(named) and column.is_number and column.low >= 0
+    return column.is_binary
+
+
+def listed_values(column: FileColumn) -> str:
+    """Return the values of a column with their numbers of rows."""
+    shown = ", ".join(
+        f"{escape_controls(str(value))} {n:,}" for value, n in column.values[:_MOST_LISTED]
+    )
+    n_more = column.n_values - _MOST_LISTED
+    return f"{shown} and {n_more} more" if n_more > 0 else shown
+
+
+def unsaid_values(proposal: Proposal) -> list[str]:
+    """Return the two texts of which somebody must say which is favourable; none where it is known.
+
+    Of numbers the audit takes 1, but 1 and 2 say as little as two texts.
+    """
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    if not decided or proposal.favourable() is not None:
+        return []
+    return sorted(str(value) for value, _ in decided[0].values)
+
+
+def question_of(proposal: Proposal) -> str | None:
+    """Return what must be said before an audit: which of two values is favourable."""
+    values = unsaid_values(proposal)
+    if not values:
+        return None
+    name = (proposal.roles["y_pred"] or proposal.roles["y_true"])[0].name
+    return (
+        f"one thing is left to say: what do people want of {escape_controls(name)}, "
+        f"{' or '.join(map(escape_controls, values))}? Say it as favourable in the file, or as "
+        "--favourable of this command or of the audit."
+    )
+
+
+def told_of(proposal: Proposal) -> list[str]:
+    """Return what was guessed of decisions and labels, in lines for people."""
+    lines = []
+    for name, columns in proposal.combine.items():
+        lines.append(f"{name}: combined from {', '.join(columns)}")
+    decided = proposal.decided
+    if decided is not None and decided.cut is not None:
+        lines.append(
+            f"{decided.name} holds numbers from {decided.column.low:g} to {decided.column.high:g}: "
+            f"{decided.cut:g} and more is taken as positive, which is a guess (--cut)"
+        )
+    if proposal.has_labels_only and decided is not None:
+        lines.append(
+            f"no decisions of a model were found: the labels in {decided.name} are compared "
+            "between the groups, as if they were decisions"
+        )
+    one = proposal.opposite
+    if one is not None and decided is not None:
+        lines.append(
+            f"{one.name} is left out: its favourable value is {one.favourable}, and that of "
+            f"{decided.name} is {decided.favourable}. Make a column of labels with the same meaning"
+        )
+    return lines
+
+
+def proposed_text(
+    data: str, commands: Sequence[str], proposal: Proposal, favourable: str | None
+) -> str:
+    """Return the text of a policy file, with the reason of every line, and what to run then."""
+    lines = [
+        f"# Proposed by `fairaudit init` after a look at {escape_controls(data)}.",
+        "# Read it before you audit: what binds is your choice, and names of columns are guesses.",
+        *(f"#   {escape_controls(command)}" for command in commands),
+        "",
+        *_policy_lines(proposal, favourable),
+        "[roles]",
+        *_role_lines(proposal),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
+    policy = proposal.policy()
+    if policy is None:
+        policy = Policy.preset("four_fifths")
+        why = ["# No decisions were found, and no labels with scores: name them under [roles].", ""]
+    else:
+        why = [f"# {policy.description}", f"# Chosen because {policy.reason}."]
+        why += ["# Others: fairaudit_rs.Policy.preset, docs/policy.md.", ""]
+    lines = [*why, "[policy]", f"name = {value_text(policy.name)}"]
+    lines += _favourable_lines(proposal, favourable)
+    lines += [
+        "# The most often that a fail, or a pass, may be false.",
+        f"alpha = {policy.alpha}",
+        "# Rows that count which a group needs to be compared.",
+        f"floor = {policy.floor}",
+        "# The share of people who must be in compared groups for a pass.",
+        f"min_coverage = {policy.min_coverage}",
+    ]
+    bands = {
+        feature.name: _cuts(feature)
+        for feature in proposal.roles["sensitive_features"]
+        if _is_cut(feature)
+    }
+    for name, (low, high) in bands.items():
+        lines += [
+            f"# {escape_controls(name)} is cut into groups: up to {low:g}, above {low:g} up to "
+            f"{high:g}, above {high:g}."
+        ]
+    lines += [f"bands = {value_text(bands)}"] if bands else []
+    lines.append("")
+    for criterion in policy.criteria:
+        lines.append("[[policy.criterion]]")
+        lines += [
+            f"{quote_key(key)} = {value_text(value)}" for key, value in criterion.to_dict().items()
+        ]
+        lines += [] if criterion.binding else ["# (told, and no part of the verdict)"]
+        lines.append("")
+    return lines
+
+
+def _is_cut(column: FileColumn) -> bool:
+    """Whether an attribute is numbers that are cut into bands."""
+    return column.is_number and not column.is_binary and "age" in column.words
+
+
+def _cuts(column: FileColumn) -> tuple[float, float]:
+    """Return where ages are cut; where the usual cuts make no three groups, in thirds."""
+    if column.low <= _AGES[0] and _AGES[1] < column.high:
+        return _AGES
+    low, high = (int(cut) if cut == int(cut) else cut for cut in column.thirds)
+    return (low, high) if column.low <= low < high < column.high else _AGES
+
+
+def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
+    """Say which value is favourable, or ask."""
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    if not decided:
+        return ["# favourable = 1"]
+    values = [value for value, _ in decided[0].values]
+    texts = [
+        value_text(value if isinstance(value, bool | int | float) else str(value))
+        for value in values
+    ]
+    by_value = dict(zip(values, texts, strict=True))
+    name = escape_controls(decided[0].name)
+    about = f"# What people want of {name}; its values: {', '.join(texts)}."
+    if favourable is not None:
+        same = [text for value, text in by_value.items() if str(value) == favourable]
+        return [about, f"favourable = {same[0] if same else value_text(favourable)}"]
+    guess = proposal.favourable()
+    question = f"# What do people want of {name}? Its values: {', '.join(texts)}. Say which:"
+    if guess is None:
+        return [f"{question} without it", "# there is no audit.", f"# favourable = {texts[0]}"]
+    if {float(value) for value in values if isinstance(value, bool | int | float)} == {
+        0,
+        1,
+    } and guess:
+        return [
+            f"{question} without it",
+            "# the positive one (1, true) is taken, and where that is a punishment the audit asks",
+            "# the wrong question.",
+            f"# favourable = {by_value[guess]}",
+        ]
+    return [
+        about,
+        "# This is a guess by the name and the values: change it where it is wrong.",
+        f"favourable = {by_value[guess]}",
+    ]
+
+
+def _role_lines(proposal: Proposal) -> list[str]:
+    lines = [f"# {escape_controls(line)}." for line in told_of(proposal)]
+    for role, what in (
+        ("sensitive_features", "Attributes whose groups are compared."),
+        ("y_true", "What turned out: labels."),
+        ("y_pred", "What the model decided."),
+        ("y_score", "Its scores, from 0 to 1."),
+        ("sample_weight", "Weights of rows."),
+    ):
+        found = proposal.roles[role]
+        if role == "sample_weight" and not found:
+            continue
+        if role == "y_pred" and proposal.has_labels_only:
+            what = "Labels in the place of decisions."
+        lines.append(f"# {what}")
+        if role == "sensitive_features":
+            lines += [f"#   {_told(column)}" for column in found]
+        if not found:
+            others = [column.name for column in proposal.columns if _could_be(role, column)][
+                :_MOST_LISTED
+            ]
+            could = f"; these could be: {', '.join(map(escape_controls, others))}" if others else ""
+            if role == "y_pred" and proposal.cut is not None:
+                could = f"; the command makes them, by --cut {escape_controls(proposal.cut)}"
+            lines += [f"# None was found{could}.", f'# {role} = "..."']
+        elif role == "sensitive_features":
+            lines.append(f"{role} = {value_text([column.name for column in found])}")
+            if proposal.combine:
+                lines += [
+                    "# Attributes that are made of columns of 0 and 1 which exclude each other.",
+                    f"combine = {value_text(proposal.combine)}",
+                ]
+        else:
+            # A weight is no weight only because it is called so.
+            mark = "# " if role == "sample_weight" else ""
+            lines.append(f"{mark}{role} = {value_text(found[0].name)}")
+    return lines
+
+
+def _told(column: FileColumn) -> str:
+    """Return the groups of an attribute with their sizes."""
+    missing = f", missing {column.n_missing:,}" if column.n_missing else ""
+    if column.n_values > MOST_GROUPS:
+        return f"{escape_controls(column.name)}: {column.low:g} to {column.high:g}{missing}"
+    small = [n for _, n in column.values if n < LEAST_FLOOR]
+    few = f" ({len(small)} of them below the floor of {LEAST_FLOOR} rows)" if small else ""
+    return f"{escape_controls(column.name)}: {listed_values(column)}{missing}{few}"

@@ -1,0 +1,260 @@
+"""Which people the individual lens of an audit takes for alike: the fair metric.
+
+An informing lens takes the metric that is fitted to the audited rows. A lens with a tolerance does
+not: the fit moves the value by far more than its interval is wide, so that at the tolerance a coin
+would decide. It takes the metric of the policy, or the profile interval of the fitted direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from ..data.features import Features
+from ..data.sums import sums_of
+from ..errors import ArgumentError
+from ..individual.direction_profile import DirectionFit, direction_at, fit_direction
+from ..individual.fair_metric import FairMetric
+from ..individual.question import attributes_of
+from ..individual.sensitive_directions import varying_space
+from ..models.linear import LinearScores
+from ..results.verdict import rejects_at
+from .context import AuditContext, GroupMembership, Positions
+
+#: Level at which a feature is shown to go with an attribute.
+_ALPHA = 0.05
+#: Features that vary by less than this share of their size do not, nor do sums of features by
+#: less than this share of the largest.
+_CONSTANT, _RANK = 1e-12, 1e-10
+#: Groups of an attribute that sensitive directions are fitted for.
+MOST_GROUPS = 20
+#: Units are made smaller by no more than this factor, so that a flow has somewhere to go.
+_LEAST_STRETCH = 1e-3
+#: Inverse strength of the ridge penalty of regressions on features.
+_C = 1.0
+
+#: What to do where a binding lens has no metric that can decide.
+WAY_OUT = (
+    "give the metric in the policy (fair_metric of the criterion, with features, directions or a "
+    "matrix), or set binding to false"
+)
+
+
+def protected_groups(
+    setting: AuditContext, n_rows: int
+) -> tuple[dict[str, Any], Positions, list[str]]:
+    """Return the groups of all rows as text by attribute, the rows known in all, and notes."""
+    known = np.ones(n_rows, dtype=bool)
+    columns: dict[str, Any] = {}
+    left: list[str] = []
+    for attribute in setting.attributes:
+        if not 2 <= len(attribute.groups) <= MOST_GROUPS:
+            left.append(f"{attribute.name} ({len(attribute.groups):,})")
+            continue
+        people = GroupMembership.from_attribute(attribute)
+        place = np.zeros(n_rows, dtype=np.intp)
+        place[people.rows] = people.code
+        columns[attribute.name] = np.array([str(i) for i in range(len(attribute.groups))])[place]
+        inside = np.zeros(n_rows, dtype=bool)
+        inside[people.rows] = True
+        known &= inside
+    accepted = f"from 2 to {MOST_GROUPS} groups"
+    if not columns:
+        raise ArgumentError(
+            f"no metric of likeness can be made of {', '.join(left)}; accepted: an attribute of "
+            f"{accepted}"
+        )
+    notes = [f"without {', '.join(left)}: accepted are {accepted}"] if left else []
+    rows = np.flatnonzero(known)
+    if len(rows) < n_rows:
+        notes.append(f"{n_rows - len(rows):,} people without a known group are left out")
+    return columns, rows, notes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegressionRows:
+    """What regressions of groups on features are made on."""
+
+    #: Missing values are the mean of the feature, those of an indicator what the model reads there.
+    features: Features
+    #: A column for each different set of rows with a missing value: 1 there, else 0.
+    indicators: NDArray[np.float64]
+
+    @classmethod
+    def from_features(cls, features: Features, gaps: NDArray[np.bool_] | None) -> RegressionRows:
+        """Take features as the model reads them, with where they were missing."""
+        if gaps is None:
+            return cls(features=features, indicators=np.zeros((len(features.values), 0)))
+        rows = features.values.copy()
+        for place in np.flatnonzero(gaps.any(axis=0)):
+            known = rows[~gaps[:, place], place]
+            if len(known) and not np.isin(known, (0, 1)).all():
+                rows[gaps[:, place], place] = known.mean()
+        distinct = np.unique(gaps[:, gaps.any(axis=0)], axis=1)
+        return cls(features=Features(rows, features.names), indicators=distinct.astype(np.float64))
+
+    def wide(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return features in units, and the indicators."""
+        return np.column_stack([self.features.values / units, self.indicators])
+
+    @property
+    def given(self) -> Any:
+        """The features as `FairMetric.subspace` takes them."""
+        rows, names = self.features
+        if names is None:
+            return rows
+        import polars as pl
+
+        return pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
+
+    def metric(self, protected: Mapping[str, Any]) -> FairMetric:
+        """Return the metric that is fitted to these rows, features in standard deviations.
+
+        With missing values the regressions know the indicators, which are no features: the
+        directions are the coefficients of the features.
+        """
+        if not self.indicators.shape[1]:
+            return FairMetric.subspace(self.given, protected, standardize=True)
+        p = self.features.values.shape[1]
+        units = FairMetric.subspace(self.given, given=np.ones((1, p)), standardize=True).units
+        wide = self.wide(units)
+        space = varying_space(wide)
+        found = [
+            attribute.directions(wide, _C, space)[:, :p] * units
+            for attribute in attributes_of(protected, len(wide))
+        ]
+        return FairMetric.subspace(self.given, given=np.concatenate(found), standardize=True)
+
+
+def fitted_metric(rows: RegressionRows, protected: dict[str, Any], notes: list[str]) -> FairMetric:
+    """Return the metric under which what tells groups apart costs nothing.
+
+    Attributes that no feature is shown to go with are left out: the direction that a regression
+    finds of noise is any direction, and would make any feature cost nothing.
+    """
+    kept = {}
+    for name, column in protected.items():
+        if not rejects_at(p_of_no_relation(rows.features.values, column), _ALPHA):
+            notes.append(f"without {name}: no feature is shown to go with it")
+        else:
+            kept[name] = column
+    if not kept:
+        raise ArgumentError(
+            f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
+            "for a difference of groups; individual_test takes a fair_metric",
+            mentions=("fair_metric",),
+        )
+    found = rows.metric(kept)
+    if not found.rank:
+        raise ArgumentError(
+            f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
+            "features of X, so that all people are alike; individual_test takes a fair_metric",
+            mentions=("fair_metric",),
+        )
+    return found
+
+
+def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
+    """Return the p-value of groups with the same means of all features: Pillai's trace."""
+    centred = rows - rows.mean(axis=0)
+    scale = centred.std(axis=0)
+    varies = scale > _CONSTANT * np.abs(rows).max(axis=0)
+    if not varies.any():
+        return 1.0
+    left, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
+    # Columns of length 1 that say all that the features say.
+    basis = left[:, size > _RANK * size[0]]
+    _, code, n = np.unique(group, return_inverse=True, return_counts=True)
+    sums = (code[:, None] == np.arange(len(n))).T.astype(np.float64) @ basis
+    trace = float((sums**2 / n[:, None]).sum())
+    return float(chdtrc(basis.shape[1] * (len(n) - 1), trace * len(rows)))
+
+
+def why_no_profile(
+    scores: Any, features: Features, protected: Mapping[str, Any], has_sets: bool
+) -> str | None:
+    """Return why limits of a fitted metric are not known; None where its profile gives them."""
+    if not isinstance(scores, LinearScores) or scores.n_scores != 1:
+        return "the model is not linear with one score"
+    if len(protected) != 1:
+        return f"{len(protected):,} attributes were given, not one"
+    [column] = protected.values()
+    if len(np.unique(column)) != 2:
+        return "the attribute has more than two groups"
+    if has_sets:
+        return "X has one-hot features"
+    if not scores.coef.any():
+        return "all coefficients of the model are 0"
+    if varying_space(features.values) is not None:
+        return "features of X repeat each other"
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MetricProfile:
+    """The metrics that the rows allow for a linear model with one sensitive direction.
+
+    The audit value grows with two numbers: the squared cosine of the angle between the model and
+    the direction, and s = sum_j (w_j u_j)^2, with w_j the coefficients and u_j the units. Both are
+    estimated. The angle has its profile interval. Where u_j is a standard deviation,
+    (w_j u_j)^2 is the mean of (w_j (x_j - mean of x_j))^2 over the rows, and s has the normal
+    interval of a mean, of clusters with Student's t.
+    """
+
+    fit: DirectionFit
+    #: The coefficients of the model in the units of the metric.
+    coef: NDArray[np.float64]
+    metric: FairMetric
+    #: The standard error of s.
+    size_error: float
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: LinearScores,
+        rows: RegressionRows,
+        protected: Mapping[str, Any],
+        metric: FairMetric,
+        cluster: NDArray[Any] | None,
+    ) -> MetricProfile:
+        """Fit the direction of the one attribute, in the units of a fitted metric."""
+        wide, p = rows.wide(metric.units), len(metric.units)
+        [attribute] = attributes_of(protected, len(wide))
+        place = None if cluster is None else np.unique(cluster, return_inverse=True)[1].ravel()
+        fit = fit_direction(attribute, wide, p, _C, place)
+        # A feature that counts in its own units has no standard deviation to estimate.
+        own = np.where(metric.units == 1, 0.0, scores.coef[0])
+        values = rows.features.values
+        terms = (((values - values.mean(axis=0)) * own) ** 2).sum(axis=1)
+        terms -= terms.mean()
+        if place is not None:
+            terms = sums_of(place, terms)
+        n_units = fit.n_units
+        error = float(np.sqrt(n_units / (n_units - 1) * (terms**2).sum())) / len(values)
+        return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric, size_error=error)
+
+    def least_unfair(self, alpha: float) -> FairMetric:
+        """Return the metric of the smallest value that the rows allow, wrong in 3 alpha / 4."""
+        angle = self.fit.lowest_angle(self.coef, alpha)
+        return self._at(angle, -self.fit.quantile(alpha / 4))
+
+    def most_unfair(self, alpha: float) -> FairMetric:
+        """Return the metric of the largest value that the rows allow, wrong in 3 alpha / 4."""
+        angle = self.fit.highest_angle(self.coef, alpha)
+        return self._at(angle, self.fit.quantile(alpha / 4))
+
+    def _at(self, angle: float, n_errors: float) -> FairMetric:
+        """Return a metric of an angle, with s so many standard errors away."""
+        size = float(self.coef @ self.coef)
+        stretch = np.sqrt(max(size + n_errors * self.size_error, 0.0) / size)
+        direction = direction_at(self.coef, self.fit.direction, angle)
+        return replace(
+            FairMetric.directions([direction]),
+            units=self.metric.units * max(float(stretch), _LEAST_STRETCH),
+            feature_names=self.metric.feature_names,
+        )

@@ -1,0 +1,90 @@
+"""Clusters with rows in several groups: named and refused, split, or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError
+from .groups import group_label, group_name
+from .labels import GroupKey
+from .numbering import split_ranges
+from .rows import Rows
+
+#: Groups that a message names.
+_SHOWN = 5
+#: The sentences of notes.
+SENTENCES = {
+    "clusters_dropped": "{found} and are left out, with their {n_rows} rows",
+    "clusters_split": (
+        "{found} and are split into a cluster for each group ({n_rows} rows): the pieces of one "
+        "cluster count as independent"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedClusterResolution:
+    """Clusters of which each is of one group."""
+
+    #: The cluster of every row; None where it stays.
+    cluster: NDArray[np.uint32] | None = None
+    #: Which rows stay; None where all do.
+    keep: NDArray[np.bool_] | None = None
+    #: What a reader must know.
+    notes: tuple[str, ...] = ()
+
+
+def resolve_mixed_clusters(
+    rows: Rows, keys: Sequence[GroupKey], how: str, name_of: Callable[[int], str]
+) -> MixedClusterResolution:
+    """Find clusters with rows in several of the compared groups, and do with them what is asked.
+
+    ``name_of`` says what the cluster of a row is called.
+    """
+    cluster = rows.cluster
+    if cluster is None:
+        return MixedClusterResolution()
+    place = {key: i for i, key in enumerate(keys)}
+    code_of = np.array([place.get(key, -1) for key in rows.cells.groups], dtype=np.int32)
+    # The least and the greatest group of every cluster.
+    n = int(cluster.max(initial=0)) + 1
+    low, high = np.full(n, len(keys), dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    for part in split_ranges(len(cluster)):
+        code = code_of[rows.group[part]]
+        compared = code >= 0
+        np.minimum.at(low, cluster[part][compared], code[compared])
+        np.maximum.at(high, cluster[part][compared], code[compared])
+    mixed = low < high
+    n_mixed = int(mixed.sum())
+    if not n_mixed:
+        return MixedClusterResolution()
+    code = code_of[rows.group]
+    n_clusters = int((high >= 0).sum())
+    inside = mixed[cluster] & (code >= 0)
+    if how == "refuse":
+        row = int(inside.argmax())
+        held = np.unique(code[inside & (cluster == cluster[row])]).tolist()
+        groups = ", ".join(repr(group_name(group_label(keys[at]))) for at in held[:_SHOWN])
+        raise DataError(
+            f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group: cluster "
+            f"{name_of(row)} has rows in {groups}. Accepted: clusters of one group each, or "
+            "mixed_clusters='split' (a cluster for each group) or 'drop'. Rows that share "
+            "something else than a group belong in strata=",
+            mentions=(
+                "mixed_clusters",
+                "strata",
+            ),
+        )
+    found = f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group"
+    n_rows = int(inside.sum())
+    if how == "drop":
+        note = SENTENCES["clusters_dropped"].format(found=found, n_rows=f"{n_rows:,}")
+        return MixedClusterResolution(keep=~inside, notes=(note,))
+    pieces = cluster.astype(np.int64) * (len(keys) + 1) + np.where(inside, code + 1, 0)
+    note = SENTENCES["clusters_split"].format(found=found, n_rows=f"{n_rows:,}")
+    split = np.unique(pieces, return_inverse=True)[1].ravel().astype(np.uint32)
+    return MixedClusterResolution(cluster=split, notes=(note,))

@@ -1,0 +1,375 @@
+"""Direct repair: the cheapest randomised map of cells after which the gap is expected to be 0.
+
+Rows keep their own labels, so that the gap is linear in the map: a row of cell x that is sent to
+x' adds v(x, x') = alpha(x) f(x') + beta(x) to it, with the scores f and h = P(Y = 1 | x). A cell
+needs but the lower convex envelope of (f(x'), cost); one multiplier says how far each goes along
+its own, and what lies just at it is randomised. A floor for the mean score is a second one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, linear_programs
+from ..errors import ArgumentError, DataError, NotMeasurableError
+from ..results.words import number
+from .cell_map import CellMap, FeatureCells
+from .cost import MOST_OF_A_FUNCTION, ChangeCost
+from .rates import PARTS, Measure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Cells: all pairs of them are looked at.
+MOST_CELLS = 200_000
+#: Prices that are closer than this are equal, and cells at them treated alike.
+_TIE = 1e-12
+#: What is left of the gap, in rows, when it is reached.
+_LEFT = 1e-9
+_MOST_ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GapTarget:
+    """The gap that is to be 0: a sum of rates of the group, less those of the others."""
+
+    measure: Measure
+    #: By rate, that of the others.
+    others: tuple[float, ...]
+    #: P(Y = 1 | x), by cell.
+    label: Floats
+
+    def check(self) -> None:
+        """Refuse what is not linear in the map."""
+        if len(self.measure.rates) > 1:
+            moving = [rate.name for rate in self.measure.rates if _moves(rate.denominator)]
+            if moving:
+                raise ArgumentError(
+                    f"method is 'direct' and the metric {self.measure.name}; accepted: one rate, "
+                    f"or a sum of rates without {moving[0]}, whose denominator changes with the "
+                    "map (the sum is not linear in it)",
+                    argument="method",
+                )
+
+    @property
+    def has_moving_denominator(self) -> bool:
+        """Whether the map changes the denominator: scores of 0 would do then."""
+        return any(_moves(rate.denominator) for rate in self.measure.rates)
+
+    def coefficients(self, count: Floats) -> tuple[Floats, Floats]:
+        """Return alpha and beta by cell."""
+        sides = np.zeros(PARTS)
+        pairs = zip(self.measure.rates, self.measure.weights, self.others, strict=True)
+        for rate, weight, other in pairs:
+            above, below = np.array(rate.numerator, float), np.array(rate.denominator, float)
+            scale = 1.0
+            if len(self.measure.rates) > 1:
+                scale = weight / float(count @ (below[0] + below[1] * self.label)) * count.sum()
+            sides += scale * (above - other * below)
+        return sides[2] + sides[3] * self.label, sides[0] + sides[1] * self.label
+
+    def gap(self, count: Floats, score: Floats) -> float:
+        """Return the gap with these mean scores by cell; NaN where a rate has no value."""
+        parts = np.column_stack([np.ones(len(score)), self.label, score, self.label * score])
+        sums = count @ parts
+        gap = 0.0
+        pairs = zip(self.measure.rates, self.measure.weights, self.others, strict=True)
+        for rate, weight, other in pairs:
+            below = float(np.array(rate.denominator) @ sums)
+            above = float(np.array(rate.numerator) @ sums)
+            gap += weight * (above / below - other) if below > 0 else np.nan
+        return gap
+
+
+def _moves(denominator: tuple[float, ...]) -> bool:
+    return denominator[2] != 0 or denominator[3] != 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnvelopeSegments:
+    """Pieces of the envelopes, away from the cell itself: to a vertex from the one before it."""
+
+    cell: Ints
+    #: Cells where it starts and ends, and the prices of going there.
+    start: Ints
+    end: Ints
+    start_price: Floats
+    end_price: Floats
+    #: By which the score changes, and what a row pays.
+    change: Floats
+    price: Floats
+
+    @classmethod
+    def from_cells(
+        cls, cells: FeatureCells, cost: ChangeCost, call: _native.Call
+    ) -> EnvelopeSegments:
+        """Return the pieces of all cells, those of a cell side by side from the nearest on."""
+        starts, to, price = _envelopes(cells, cost, call)
+        owner = np.repeat(np.arange(len(cells)), np.diff(starts))
+        place = np.arange(len(to))
+        own = place[to == owner]
+        # One step away from the cell, towards it.
+        inwards = np.sign(own[owner] - place)
+        order = np.lexsort((np.abs(own[owner] - place), inwards, owner))
+        order = order[inwards[order] != 0]
+        before = order + inwards[order]
+        return cls(
+            cell=owner[order],
+            start=to[before],
+            end=to[order],
+            start_price=price[before],
+            end_price=price[order],
+            change=cells.score[to[order]] - cells.score[to[before]],
+            price=price[order] - price[before],
+        )
+
+
+def _envelopes(
+    cells: FeatureCells, cost: ChangeCost, call: _native.Call
+) -> tuple[Ints, Ints, Floats]:
+    if cost.function is None:
+        (strata,) = cost.strata(cells.features)
+        weights = cost.weights.tolist()
+        starts, to, price = _native.repair_envelopes(
+            cells.features, strata, weights, cells.score, call
+        )
+        return starts.astype(np.int64), to.astype(np.int64), price
+    matrix = _matrix(cells, cost)
+    found = [_envelope(cells.score, row, place) for place, row in enumerate(matrix)]
+    owner = np.repeat(np.arange(len(cells)), [len(envelope) for envelope in found])
+    vertices = np.concatenate(found)
+    ends = np.searchsorted(owner, np.arange(len(cells) + 1)).astype(np.int64)
+    return ends, vertices, np.asarray(matrix[owner, vertices])
+
+
+def _matrix(cells: FeatureCells, cost: ChangeCost) -> Floats:
+    matrix = cost.matrix(cells.features, cells.features)
+    if matrix.diagonal().any():
+        raise DataError(
+            "cost gives a row that stays as it is another number than 0", argument="cost"
+        )
+    return matrix
+
+
+def _envelope(score: Floats, cost: Floats, own: int) -> Ints:
+    """Return the vertices of the lower convex envelope of (score, cost), by score."""
+    sides = []
+    for sign in (-1.0, 1.0):
+        away = sign * (score - score[own])
+        outside = np.flatnonzero((away > 0) & np.isfinite(cost))
+        hull = [own]
+        for place in outside[np.lexsort((cost[outside], away[outside]))].tolist():
+            while len(hull) > 1 and _is_above(away, cost, hull[-2], hull[-1], place):
+                hull.pop()
+            if away[place] > away[hull[-1]]:
+                hull.append(place)
+        sides.append(hull[1:])
+    return np.array([*sides[0][::-1], own, *sides[1]], dtype=np.int64)
+
+
+def _is_above(away: Floats, cost: Floats, first: int, middle: int, last: int) -> bool:
+    line = (cost[last] - cost[first]) * (away[middle] - away[first])
+    return bool((cost[middle] - cost[first]) * (away[last] - away[first]) >= line)
+
+
+@dataclass(frozen=True, eq=False)
+class DirectRepair:
+    """A direct repair, and what shows that no map does it for less."""
+
+    way: CellMap
+    certificate: dict[str, float]
+
+
+def fit_direct(
+    cells: FeatureCells,
+    cost: ChangeCost,
+    target: GapTarget,
+    floor: float | None,
+    call: _native.Call,
+) -> DirectRepair:
+    """Return the cheapest map with a gap of 0 under the fitted h and a mean score above the floor.
+
+    Raises NotMeasurableError when there is none.
+    """
+    most = MOST_CELLS if cost.function is None else MOST_OF_A_FUNCTION
+    if len(cells) > most:
+        raise DataError(
+            f"the target group has {len(cells):,} distinct rows of features in the fit part; "
+            f"accepted here: at most {most:,}. Put continuous features into classes first"
+        )
+    segments = EnvelopeSegments.from_cells(cells, cost, call)
+    slope, level = target.coefficients(cells.count)
+    multipliers = (0.0, 0.0)
+    taken, price = _one_multiplier(cells, segments, slope, level, target, floor)
+    way = _map_of(cells, cost, segments, taken)
+    score = way.expected_score(np.arange(len(cells)), cells.score)
+    if floor is not None and float(cells.count @ score) < (floor - 1e-12) * cells.n_rows:
+        taken, multipliers = _two_multipliers(cells, segments, slope, level, target, floor)
+        way = _map_of(cells, cost, segments, taken)
+        score = way.expected_score(np.arange(len(cells)), cells.score)
+    else:
+        multipliers = (price, 0.0)
+    after = target.gap(cells.count, score)
+    if np.isnan(after):
+        raise NotMeasurableError(
+            f"by P(Y = 1 | X) no row of the target group is in a denominator of "
+            f"{target.measure.name}; accepted: a nuisance with both labels"
+        )
+    first, second = multipliers
+    reduced = _reduced(cells, cost, first * slope - second, call)
+    dual = float(cells.count @ (reduced + first * level)) / cells.n_rows
+    dual += second * (floor or 0.0)
+    return DirectRepair(
+        way,
+        {
+            "primal": way.mean_cost,
+            "dual": dual,
+            "difference": way.mean_cost - dual,
+            "multiplier": first,
+            "floor_multiplier": second,
+            "expected_gap": after,
+            "mean_score": float(cells.count @ score) / cells.n_rows,
+        },
+    )
+
+
+def _reduced(cells: FeatureCells, cost: ChangeCost, slope: Floats, call: _native.Call) -> Floats:
+    """Return the least of cost and slope times score, over all destinations of every cell."""
+    if cost.function is not None:
+        matrix = _matrix(cells, cost)
+        return np.asarray((matrix + slope[:, None] * cells.score[None]).min(axis=1))
+    (strata,) = cost.strata(cells.features)
+    weights = cost.weights.tolist()
+    return _native.repair_reduced_costs(cells.features, strata, weights, cells.score, slope, call)
+
+
+def _one_multiplier(
+    cells: FeatureCells,
+    segments: EnvelopeSegments,
+    slope: Floats,
+    level: Floats,
+    target: GapTarget,
+    floor: float | None,
+) -> tuple[Floats, float]:
+    """Return which share of each piece is taken, and the multiplier: the cheapest come first."""
+    count = cells.count
+    need = float(count @ (slope * cells.score + level))
+    side = 1.0 if need >= 0 else -1.0
+    gain = -side * count[segments.cell] * slope[segments.cell] * segments.change
+    taken = np.zeros(len(gain))
+    if abs(need) <= _LEFT:
+        return taken, 0.0
+    useful = np.flatnonzero(gain > 0)
+    price = count[segments.cell[useful]] * segments.price[useful] / gain[useful]
+    order = np.argsort(price, kind="stable")
+    useful, price = useful[order], price[order]
+    reached = np.cumsum(gain[useful])
+    if not len(useful) or reached[-1] < abs(need) - _LEFT:
+        _refuse(cells, segments, target, floor)
+    last = price[min(int(np.searchsorted(reached, abs(need))), len(useful) - 1)]
+    before = useful[price < last * (1 - _TIE)]
+    at = useful[(price >= last * (1 - _TIE)) & (price <= last * (1 + _TIE))]
+    taken[before] = 1.0
+    taken[at] = np.clip((abs(need) - gain[before].sum()) / gain[at].sum(), 0.0, 1.0)
+    return taken, side * float(last)
+
+
+def _refuse(
+    cells: FeatureCells, segments: EnvelopeSegments, target: GapTarget, floor: float | None
+) -> NoReturn:
+    """Say how near the gap comes to 0."""
+    before = target.gap(cells.count, cells.score)
+    after = target.gap(cells.count, _nearest(cells, segments, target, floor))
+    above = "" if floor is None else f" with a mean score of at least {number(floor)}"
+    raise NotMeasurableError(
+        f"a gap of 0 cannot be reached{above}: it is {number(before)}, and {number(after)} at the "
+        "nearest; accepted: fewer immovable features, a lower floor, another metric"
+    )
+
+
+def _nearest(
+    cells: FeatureCells, segments: EnvelopeSegments, target: GapTarget, floor: float | None
+) -> Floats:
+    """Return the scores after which the gap is nearest to 0, where no map reaches it.
+
+    Each cell goes to the end of its envelope that is better for the rate as it is by then, until
+    the rate stays (Dinkelbach); a floor then brings those up that cost the least of it.
+    """
+    n, count = len(cells), cells.count
+    down, up = np.minimum(segments.change, 0.0), np.maximum(segments.change, 0.0)
+    low, high = (cells.score + np.bincount(segments.cell, side, n) for side in (down, up))
+    single = len(target.measure.rates) == 1
+    weight = target.measure.weights[0] if single else 1.0
+    gap = target.gap(count, cells.score) / weight
+    sign, best = (1.0 if gap >= 0 else -1.0), cells.score
+    if floor is not None and count @ best < floor * count.sum():
+        best, gap = high, target.gap(count, high) / weight
+    for _ in range(_MOST_ROUNDS):
+        shift = gap if single else 0.0
+        now = replace(target, others=tuple(other + shift for other in target.others))
+        slope = sign * now.coefficients(count)[0]
+        score = np.where(slope > 0, low, np.where(slope < 0, high, cells.score))
+        if floor is not None:
+            score = _lifted(count, score, high, slope, floor)
+        after = target.gap(count, score) / weight
+        if not sign * after < sign * gap - 1e-14:
+            break
+        best, gap = score, after
+    return best
+
+
+def _lifted(count: Floats, score: Floats, high: Floats, price: Floats, floor: float) -> Floats:
+    """Return scores with a mean of at least the floor, or as high as they can be."""
+    need = floor * float(count.sum()) - float(count @ score)
+    order = np.argsort(price, kind="stable")
+    room = (count * (high - score))[order]
+    before = np.cumsum(room) - room
+    share = np.clip(np.divide(need - before, room, out=np.zeros(len(room)), where=room > 0), 0, 1)
+    lifted = score.copy()
+    lifted[order] += share * (high - score)[order]
+    return lifted
+
+
+def _two_multipliers(
+    cells: FeatureCells,
+    segments: EnvelopeSegments,
+    slope: Floats,
+    level: Floats,
+    target: GapTarget,
+    floor: float,
+) -> tuple[Floats, tuple[float, float]]:
+    """Return the same with a mean score at the floor: a linear program in the pieces."""
+    count = cells.count
+    weight = count[segments.cell] * segments.change
+    matrix = np.vstack([slope[segments.cell] * weight, weight])
+    need = float(count @ (slope * cells.score + level))
+    lowest = floor * cells.n_rows - float(count @ cells.score)
+    low, high = np.array([-need, lowest]), np.array([-need, np.inf])
+    price = count[segments.cell] * segments.price
+    whole = np.ones(len(price))
+    found = linear_programs.solve_program(price, matrix, low, high, whole)
+    if found is None:
+        _refuse(cells, segments, target, floor)
+    return found.values, (-float(found.duals[0]), float(found.duals[1]))
+
+
+def _map_of(
+    cells: FeatureCells, cost: ChangeCost, segments: EnvelopeSegments, taken: Floats
+) -> CellMap:
+    """Return the map of shares of pieces: what is taken of a piece leaves where it starts."""
+    # By cell and place: shares that arrive, less those that go on.
+    cell = np.concatenate([segments.cell, segments.cell])
+    place = np.concatenate([segments.end, segments.start])
+    price = np.concatenate([segments.end_price, segments.start_price])
+    share = np.concatenate([taken, -taken])
+    key = cell * len(cells) + place
+    keys, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    shares = np.bincount(inverse, share, len(keys))
+    shares[np.abs(shares) < 1e-15] = 0.0
+    return CellMap.from_moves(
+        cells, cost, (cell[first], place[first], np.clip(shares, 0.0, 1.0), price[first])
+    )

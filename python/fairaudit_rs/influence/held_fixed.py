@@ -1,0 +1,191 @@
+"""What every feature moves alone: ceteris-paribus scores, or what stands in their place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from .ceteris_paribus import (
+    FeatureArm,
+    HeldFixedEstimate,
+    Nuisances,
+    RowsByFold,
+    arms_of,
+    contrast_score,
+    partialled_out,
+    plug_in,
+)
+from .features import Feature
+from .marginal_scores import (
+    FEW_EVENTS,
+    FeatureContrast,
+    FeatureScore,
+    RowKinds,
+    note_on,
+    refused_score,
+)
+from .nuisance import CrossFit, deal_folds
+from .quality import NuisanceFit, describe_fit
+from .rates import MeasureValue
+
+Floats = NDArray[np.float64]
+
+#: Of more levels than these, each is compared with the most frequent one.
+_MOST_LEVELS = 12
+PLUG_IN = "plug-in score of the paper, with an interval that does not hold"
+_OTHER_LEARNER = (
+    "by given estimators: its interval is promised only where both regressions converge"
+)
+
+
+class HeldFixedScores:
+    """The scores of all features with the others held fixed, and their influence values."""
+
+    def __init__(
+        self,
+        kinds: RowKinds,
+        value: MeasureValue,
+        features: Sequence[Feature],
+        predict: Callable[[Floats], Floats],
+        n_folds: int,
+        plug_in: bool,
+        call: _native.Call,
+        estimator: Any = None,
+    ) -> None:
+        label, score = kinds.parts[:, :2].T
+        # By features and label first: the last bit of a score does not move a row to another fold.
+        both = np.ascontiguousarray(np.column_stack([kinds.features, label]))
+        _, _, place = _native.distinct_rows(both, call)
+        order = np.lexsort((score, place))
+        dealt_kind, folds, count = deal_folds(kinds.count[order].astype(np.int64), n_folds)
+        kind = order[dealt_kind]
+        self.rows = RowsByFold(
+            features=kinds.features[kind],
+            label=label[kind],
+            score=score[kind],
+            count=count,
+            folds=folds,
+            call=call,
+        )
+        self.value, self.predict, self.plug_in = value, predict, plug_in
+        self.nuisances = Nuisances(
+            rows=self.rows, needed=value.measure.needs_labels, estimator=estimator
+        )
+        self.estimator = estimator
+        self._shares: dict[str, CrossFit] = {}
+        self._influences: dict[int, Floats] = {}
+        self.scores = [score for feature in features for score in self._scores_of(feature)]
+
+    def _scores_of(self, feature: Feature) -> list[FeatureScore]:
+        if feature.kind == "continuous":
+            return [self._partialled(feature, feature.columns[0], (), "", None)]
+        arms = arms_of(self.nuisances, self.predict, feature.columns)
+        # Of a binary feature the high value comes first in words, and last among the arms.
+        names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
+        for name, arm in zip(names, arms, strict=True):
+            if arm.sign > 0:
+                value = "1" if feature.kind == "binary" else name
+                self._shares[f"{feature.name} = {value}"] = arm.fitted
+        note = "" if self.estimator is None else _OTHER_LEARNER
+        pairs = self._pairs(arms)
+        scores, refusals = [], dict.fromkeys(range(len(arms)), "")
+        for low, high in pairs:
+            levels = (names[high], names[low])
+            what = FeatureContrast(feature.name, feature.kind, levels, method="ceteris_paribus")
+            if self.plug_in:
+                found = plug_in(self.nuisances, self.value, arms[low], arms[high])
+                scores.append(self._shown(what, found, PLUG_IN))
+                continue
+            found = contrast_score(self.nuisances, self.value, arms[low], arms[high])
+            if not found.refusal:
+                scores.append(self._shown(what, found, note))
+                refusals.pop(low, None)
+                refusals.pop(high, None)
+            else:
+                refusals |= {at: found.refusal for at in (low, high) if at in refusals}
+        if self.plug_in:
+            return scores
+        # What has no score against any other value has one against all others together.
+        if feature.kind == "binary" and refusals:
+            note = f"held fixed it has no score ({refusals[1]})"
+            return [self._partialled(feature, feature.columns[0], feature.levels, note, arms[1])]
+        for at, why in refusals.items():
+            levels = (names[at], "all others")
+            note = f"held fixed it has no score ({why})"
+            scores.append(self._partialled(feature, feature.columns[at], levels, note, arms[at]))
+        return scores
+
+    def _pairs(self, arms: Sequence[FeatureArm]) -> list[tuple[int, int]]:
+        """Return which values are compared: all, or all with the most frequent one."""
+        if len(arms) <= _MOST_LEVELS:
+            return list(combinations(range(len(arms)), 2))
+        most = max(range(len(arms)), key=lambda at: float(self.rows.count @ arms[at].inside))
+        return [(most, at) for at in range(len(arms)) if at != most]
+
+    def _partialled(
+        self,
+        feature: Feature,
+        column: int,
+        levels: tuple[str, ...],
+        note: str,
+        arm: FeatureArm | None,
+    ) -> FeatureScore:
+        """Return the partialled-out score of a column of a feature, of a value if it is given."""
+        what = FeatureContrast(feature.name, feature.kind, levels, method="partialled_out")
+        n_events = self._events(column, arm is not None)
+        found = partialled_out(
+            self.rows, self.value, feature.columns, column, None if arm is None else arm.fitted
+        )
+        if found.refusal:
+            return refused_score(what, found.refusal)
+        if n_events < FEW_EVENTS:
+            return refused_score(
+                what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
+            )
+        notes = [part for part in (note, note_on(n_events)) if part]
+        return self._shown(what, found, "; ".join(notes), n_events)
+
+    def _events(self, column: int, binary: bool) -> float:
+        """Return the fewest events or non-events: in either cell, or in all rows for a slope."""
+        parts, count = self.rows.parts, self.rows.count
+        if not binary:
+            return self.value.n_events(count @ parts)
+        inside = self.rows.features[:, column] > 0
+        return min(self.value.n_events(count[at] @ parts[at]) for at in (inside, ~inside))
+
+    def _shown(
+        self, what: FeatureContrast, found: HeldFixedEstimate, note: str, n_events: float = math.nan
+    ) -> FeatureScore:
+        score = FeatureScore(
+            what,
+            estimate=found.estimate,
+            standard_error=found.standard_error,
+            df=found.df,
+            n_events=n_events,
+            note=note,
+        )
+        self._influences[id(score)] = found.influence
+        return score
+
+    @property
+    def fits(self) -> tuple[NuisanceFit, ...]:
+        """How good the regressions are: of the label where it is used, and of binary features."""
+        if not self._shares:
+            return ()
+        outcome = self.nuisances.outcome
+        found = [] if outcome is None else [describe_fit("P(y = 1 | X)", outcome)]
+        named = self._shares.items()
+        return (*found, *(describe_fit(f"P({name} | other features)", fit) for name, fit in named))
+
+    def correlation(self, scores: Sequence[FeatureScore]) -> Floats:
+        """Return the correlations of the influence values of some scores."""
+        influence = np.column_stack([self._influences[id(score)] for score in scores])
+        products = influence.T @ (self.rows.count[:, None] * influence)
+        scale = np.sqrt(np.diag(products))
+        return np.asarray(products / np.outer(scale, scale))

@@ -1,0 +1,104 @@
+"""A model as a function of rows of features: scores or decisions, also of rows that never were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArgumentTypeError, DataError
+from .coding import Coding
+from .missing_numbers import MissingNumbers
+from .rewrite import like_column
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Scores (P(Y = 1), from 0 to 1) or decisions of a model for rows of features."""
+
+    model: Any
+    #: The features as the user gave them: rows go to the model in this form.
+    given: Any
+    names: Sequence[str]
+    decisions: bool
+
+    def __call__(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
+        """Return a number from 0 to 1 for every row."""
+        return self._scores(like_given(self.given, columns), len(columns[self.names[0]]))
+
+    def of_given(self) -> Floats:
+        """Return the scores of the rows as given."""
+        if isinstance(self.given, Mapping):
+            return self({name: np.asarray(self.given[name]) for name in self.names})
+        return self._scores(self.given, len(self.given))
+
+    def _scores(self, rows: Any, n: int) -> Floats:
+        if self.decisions:
+            found = self._decide(rows)
+        else:
+            if not hasattr(self.model, "predict_proba"):
+                raise ArgumentTypeError(
+                    f"model is a {type(self.model).__name__} without predict_proba; accepted: a "
+                    "model that has it, or decisions in y_pred",
+                    argument="model",
+                    mentions=("y_pred",),
+                )
+            found = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
+            if found.ndim == 2:
+                if found.shape[1] != 2:
+                    raise DataError(
+                        f"model has {found.shape[1]} classes; accepted: two", argument="model"
+                    )
+                found = found[:, 1]
+        if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
+            raise DataError(
+                "model gives other numbers than one from 0 to 1 for each row", argument="model"
+            )
+        return found
+
+    def _decide(self, rows: Any) -> Floats:
+        if hasattr(self.model, "decision"):
+            return np.asarray(self.model.decision(rows), dtype=np.float64)
+        if not hasattr(self.model, "predict"):
+            raise ArgumentTypeError(
+                f"model is a {type(self.model).__name__} without predict; accepted: a model that "
+                "decides, or y_score",
+                argument="model",
+                mentions=("y_score",),
+            )
+        found = np.asarray(self.model.predict(rows))
+        classes = getattr(self.model, "classes_", (0, 1))
+        if len(classes) != 2:
+            raise DataError(f"model has {len(classes)} classes; accepted: two", argument="model")
+        return np.asarray(found == classes[1], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPredictor:
+    """A model as a function of rows as they are coded."""
+
+    predictor: Predictor
+    coding: Coding
+    gaps: MissingNumbers
+
+    def __call__(self, coded: Floats) -> Floats:
+        """Return a number from 0 to 1 for every row."""
+        return self.predictor(self.gaps.restored(self.coding.decode(coded)))
+
+
+def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Return columns as rows in the form in which features were given: a frame or an array."""
+    package = type(given).__module__.partition(".")[0]
+    if package in ("pandas", "polars") and hasattr(given, "columns"):
+        return type(given)({name: like_column(given[name], columns[name]) for name in columns})
+    if any(column.dtype.kind not in "biuf" for column in columns.values()):
+        raise ArgumentTypeError(
+            "model does not go with text in X as it is given; accepted: a pandas or polars frame",
+            argument="model",
+        )
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])

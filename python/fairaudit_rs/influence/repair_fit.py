@@ -1,0 +1,320 @@
+"""From the arguments of `InfluenceResult.repair` to a `Repair`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native, arguments
+from ..errors import ArgumentTypeError, DataError
+from ..inference.pvalues import upper_tail
+from ..literals import RepairMethod
+from .cell_map import CellMap, FeatureCells
+from .cost import ChangeCost, CostFunction
+from .direct_repair import GapTarget, fit_direct
+from .effects import ReportRows
+from .label_rate import label_rate
+from .nuisance import check_estimator
+from .problem import InfluenceProblem, RowParts, others_name
+from .rates import Measure
+from .repair import Repair
+from .transport import fit_transport
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Rows in a denominator from which on the interval of a gap holds.
+_ENOUGH_ROWS = 50.0
+#: Scores of one model differ by less, in single precision too.
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RepairArguments:
+    """The arguments of `InfluenceResult.repair`."""
+
+    method: str
+    counterfactual: Any
+    cost: Mapping[str, float] | CostFunction | None
+    immovable: Iterable[str]
+    parts: Sequence[float]
+    floor: float | None
+    nuisance: Any
+    rng: Any
+    random_state: Any
+    n_threads: int | None
+
+    def fit(
+        self, audit: InfluenceProblem, attribute: str, others: tuple[Any, ...], level: float
+    ) -> Repair:
+        """Check the arguments, find the map, and measure what it does."""
+        arguments.choice("method", self.method, get_args(RepairMethod))
+        check_estimator(self.nuisance)
+        checked = arguments.check(
+            rng=self.rng, random_state=self.random_state, n_threads=self.n_threads
+        )
+        if audit.gaps.indicator:
+            raise DataError(
+                f"X is missing in {', '.join(audit.gaps.indicator)}, and no map moves a gap; "
+                "accepted: an audit of features without missing numbers",
+                argument="X",
+            )
+        seed = checked.seed
+        if checked.n_threads is not None:
+            audit = replace(audit, n_threads=checked.n_threads)
+        made = self._direct if self.method == "direct" else self._transport
+        parts, last, way, certificate, floor = made(audit, seed)
+        report, unseen = _report(audit, parts, last, way)
+        return _repair(
+            audit,
+            report,
+            way,
+            method=self.method,
+            attribute=attribute,
+            others=others,
+            certificate=certificate,
+            floor=floor,
+            n_unseen=unseen,
+            seed=seed,
+            level=level,
+        )
+
+    def _direct(
+        self, audit: InfluenceProblem, seed: int
+    ) -> tuple[RowParts, int, CellMap, dict[str, float], float | None]:
+        if self.counterfactual is not None:
+            raise ArgumentTypeError(
+                "counterfactual goes with method='transport'; method is 'direct'",
+                argument="counterfactual",
+                mentions=("method",),
+            )
+        shares = arguments.parts(self.parts, ("fit", "report"))
+        parts = audit.parts(shares, seed)
+        cells, _, place = _cells(audit, parts)
+        cost = self._cost(audit, cells)
+        others = parts.other(audit.measure, 0).value
+        target = GapTarget(
+            measure=audit.measure,
+            others=tuple(rate.value for rate in others.rates),
+            label=self._label(audit, parts, cells, place),
+        )
+        target.check()
+        floor = self._floor(cells, target)
+        found = fit_direct(cells, cost, target, floor, audit.call)
+        return parts, 1, found.way, found.certificate, floor
+
+    def _transport(
+        self, audit: InfluenceProblem, seed: int
+    ) -> tuple[RowParts, int, CellMap, dict[str, float], float | None]:
+        given = self.counterfactual
+        if given is None:
+            raise ArgumentTypeError(
+                "counterfactual is None; method='transport' needs one: result.descend(...)",
+                argument="counterfactual",
+                mentions=("method",),
+            )
+        for name in ("floor", "nuisance"):
+            if getattr(self, name) is not None:
+                raise ArgumentTypeError(
+                    f"{name} goes with method='direct'; method is 'transport'",
+                    argument=name,
+                    mentions=("method",),
+                )
+        parts = getattr(given, "parts", None)
+        factors = getattr(given, "factors", None)
+        if not isinstance(parts, RowParts) or factors is None:
+            raise ArgumentTypeError(
+                f"counterfactual is a {type(given).__name__}; accepted: what descend() of this "
+                "result returns",
+                argument="counterfactual",
+            )
+        factors = np.asarray(factors, dtype=np.float64)
+        same = np.array_equal(parts.kinds.features, audit.kinds.features)
+        if not same or len(factors) != len(parts.count):
+            raise DataError(
+                "counterfactual is of another audit; accepted: one of this result",
+                argument="counterfactual",
+            )
+        cells, first, place = _cells(audit, parts)
+        inside = parts.count[:, 0] > 0
+        mass = parts.count[inside, 0] * factors[inside]
+        wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
+        if not wanted.sum() > 0:
+            raise DataError(
+                "counterfactual gives every row the weight 0; accepted: some above 0",
+                argument="counterfactual",
+            )
+        found = fit_transport(cells, self._cost(audit, cells), wanted)
+        return parts, parts.count.shape[1] - 1, found.way, found.certificate, None
+
+    def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
+        return ChangeCost.from_arguments(
+            self.cost, self.immovable, audit.coding, cells.features, cells.count
+        )
+
+    def _floor(self, cells: FeatureCells, target: GapTarget) -> float | None:
+        if self.floor is None:
+            if not target.has_moving_denominator:
+                return None
+            return float(cells.count @ cells.score) / cells.n_rows / 2
+        accepted = "a mean score above 0, at most 1"
+        return arguments.number("floor", self.floor, accepted, lambda found: 0 < found <= 1)
+
+    def _label(
+        self, audit: InfluenceProblem, parts: RowParts, cells: FeatureCells, place: Ints
+    ) -> Floats:
+        """Return P(Y = 1 | x) by cell, fitted on the fit part."""
+        if not audit.measure.needs_labels:
+            return np.zeros(len(cells))
+        by_cell = np.empty(len(cells))
+        by_cell[place] = label_rate(audit, parts, 0, self.nuisance)[parts.count[:, 0] > 0]
+        return by_cell
+
+
+def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
+    """Return the distinct rows of features in the fit part, a kind of each, and those of kinds."""
+    inside = np.flatnonzero(parts.count[:, 0])
+    if not len(inside):
+        raise DataError("the fit part has no row of the target group; accepted: larger parts")
+    features = np.ascontiguousarray(parts.kinds.features[inside])
+    first, _, place = _native.distinct_rows(features, audit.call)
+    count = parts.count[inside, 0].astype(np.float64)
+    totals = np.asarray(np.bincount(place, count), dtype=np.float64)
+    rows = np.ascontiguousarray(features[first])
+    if audit.predict is not None:
+        score = np.ascontiguousarray(audit.predict(rows))
+    else:
+        score = np.bincount(place, count * parts.kinds.parts[inside, 1]) / totals
+    first_kind = inside[first].astype(np.int64)
+    return (
+        FeatureCells(features=rows, count=totals, score=score),
+        first_kind,
+        place.astype(np.int64),
+    )
+
+
+def _report(
+    audit: InfluenceProblem, parts: RowParts, last: int, way: CellMap
+) -> tuple[ReportRows, int]:
+    """Return the rows of the report part, and how many have features that were not seen."""
+    inside = np.flatnonzero(parts.count[:, last])
+    count = parts.count[inside, last].astype(np.float64)
+    label, score = parts.kinds.parts[inside, :2].T
+    cell, unseen = way.find(parts.kinds.features[inside], audit.call)
+    report = ReportRows(
+        label=label,
+        before=score,
+        after=way.expected_score(cell, score),
+        count=count,
+        others=parts.others,
+        other_count=parts.other_count[:, last].astype(np.float64),
+    )
+    return report, int(count[unseen].sum())
+
+
+def _repair(
+    audit: InfluenceProblem,
+    report: ReportRows,
+    way: CellMap,
+    *,
+    method: str,
+    attribute: str,
+    others: tuple[Any, ...],
+    certificate: dict[str, float],
+    floor: float | None,
+    n_unseen: int,
+    seed: int,
+    level: float,
+) -> Repair:
+    measure = audit.measure
+    (before, error_before), (after, error) = (report.gap(measure, flag) for flag in (False, True))
+    quantile = _native.normal_quantile(0.5 + level / 2)
+    with_labels = measure.needs_labels or bool(audit.rows[:, 0].any() or audit.others[:, 0].any())
+    n_own, n_other = int(report.count.sum()), int(report.other_count.sum())
+    return Repair(
+        estimate=after,
+        standard_error=error,
+        statistic=after / error if error > 0 else math.nan,
+        pvalue=2 * upper_tail(abs(after) / error) if error > 0 else math.nan,
+        confidence_interval=(after - quantile * error, after + quantile * error),
+        alternative="two-sided",
+        n_rows=n_own + n_other,
+        group_sizes={audit.target_name: n_own, others_name(audit.target_name): n_other},
+        seed=seed,
+        engine=_engine(method, certificate),
+        warnings=(
+            *_warnings(measure, report, method, audit.shown_name, n_unseen),
+            *_warnings_of_scores(audit),
+        ),
+        method=method,
+        metric=measure.name,
+        target=audit.target_name,
+        others=others,
+        attribute=attribute,
+        gap_before=before,
+        gap_before_interval=(before - quantile * error_before, before + quantile * error_before),
+        cost=way.mean_cost,
+        moved=way.moved,
+        n_cells=len(way.cells),
+        n_unseen=n_unseen,
+        floor=floor,
+        effects=report.effects(measure, with_labels, level),
+        certificate=certificate,
+        confidence_level=level,
+        way=way,
+        coding=way.cost.coding,
+    )
+
+
+def _engine(method: str, certificate: dict[str, float]) -> str:
+    if method == "transport":
+        return "linear program"
+    return "two multipliers" if certificate["floor_multiplier"] else "one multiplier"
+
+
+def _warnings(
+    measure: Measure, report: ReportRows, method: str, target: str, n_unseen: int
+) -> list[str]:
+    """Say what a reader must know besides the numbers."""
+    warnings = []
+    if method == "transport" and measure.needs_labels:
+        warnings.append(
+            f"transport gives {target} other features but leaves every row its own "
+            f"label, so that it does not close the gap in {measure.name}: what is left is measured "
+            "here; method='direct' aims at 0"
+        )
+    fewest = report.fewest(measure)
+    if fewest < _ENOUGH_ROWS:
+        warnings.append(
+            f"only {fewest:.3g} rows of the report part are in a denominator of {measure.name}; "
+            "the interval may be off"
+        )
+    n = float(report.count.sum())
+    if n_unseen > n / 10:
+        warnings.append(
+            f"{n_unseen:,} of {n:,.0f} rows of {target} in the report part have "
+            "features that were not seen in the fit part and go the way of the nearest that were"
+        )
+    return warnings
+
+
+def _warnings_of_scores(audit: InfluenceProblem) -> list[str]:
+    """Say where the score of a row that moves is but a mean of the rows that it joins."""
+    if audit.predict is not None:
+        return []
+    kinds = audit.kinds
+    first, _, place = _native.distinct_rows(kinds.features, audit.call)
+    score = kinds.parts[:, 1]
+    if (np.abs(score - score[first][place]) <= _ROUNDING).all():
+        return []
+    return [
+        "rows with the same features have different scores, so that a row that moves is given the "
+        "mean score of the rows that it joins in the fit part: the map goes where chance made it "
+        "good, what is left of the gap looks smaller than it is, and its interval does not hold; "
+        "pass model=, or all features that the scores depend on"
+    ]

@@ -1,0 +1,86 @@
+"""Several count metrics at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from .. import _native
+from ..data.groups import group_label
+from ..errors import ArgumentError, NotMeasurableError
+from ..inference.intervals import Bootstrap, Pair
+from ..metrics.metric import Metric
+from .counts import ClassCountProblem, CountProblem
+from .problem import Gap
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JointProblem(ClassCountProblem):
+    """Several count metrics at once: tested together, shown one by one."""
+
+    def check(self) -> None:
+        """Raise when some component has no value in some groups, or cannot be studentized."""
+        _ = self.components
+
+    @cached_property
+    def components(self) -> tuple[CountProblem, ...]:
+        """The problem of each component."""
+        made = []
+        shortages: dict[int, str] = {}
+        for part in self.metric.components:
+            try:
+                made.append(self._component(part))
+            except NotMeasurableError as error:
+                place = {group_label(key): i for i, key in enumerate(self.keys)}
+                shortages = {place[group]: why for group, why in error.reasons.items()} | shortages
+        self.refuse(shortages)
+        return tuple(made)
+
+    def _component(self, part: Metric) -> CountProblem:
+        return CountProblem(
+            metric=part,
+            keys=self.keys,
+            n_rows=self.n_rows,
+            scaling=part.variance if self.scaling == "pooled" else self.scaling,
+            counts=self.counts,
+            classes=self.classes,
+            conditional=self.conditional,
+            strata_names=self.strata_names,
+            n_threads=self.n_threads,
+            features=self.features,
+        )
+
+    @property
+    def evaluations(self) -> tuple[_native.Evaluation, ...]:
+        """Nothing: a joint criterion has no one value."""
+        return (_native.Evaluation(math.nan, math.nan),) * len(self.keys)
+
+    def bootstrap(
+        self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
+    ) -> Bootstrap:
+        """Refuse: a joint criterion has the bootstraps of its components."""
+        raise ArgumentError(f"{self.metric.name} has no one value; resample its components")
+
+    @property
+    def fewest(self) -> None:
+        """Leave few rows to the components."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know besides the numbers."""
+        return tuple(dict.fromkeys(note for part in self.components for note in part.notes))
+
+    @property
+    def why_undirected(self) -> str | None:
+        """What makes one-sided alternatives mean nothing."""
+        return super().why_undirected or "a joint criterion"
+
+    def _gap(self, pair: Pair) -> Gap:
+        """Return the largest gap of a component."""
+        return Gap(max((p.gap(pair).estimate for p in self.components), key=abs), math.nan)
+
+    def certain_groups(self) -> list[str]:
+        """Return the groups in which some component shows no variation at all."""
+        names = [name for part in self.components for name in part.certain_groups()]
+        return list(dict.fromkeys(names))

@@ -1,0 +1,86 @@
+"""Tests of pairs at the two ends of a margin, whatever the method: equivalence and tolerances."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..inference.intervals import Bootstrap, Pair, studentize
+from .formulas import NOTHING_KNOWN, FormulaMethod, MarginTest, log_ratio, log_ratios
+from .problem import Problem
+from .strata import share_strata, why_unshared
+
+#: What a gap is called, by scale.
+NAMES = {"difference": "gap", "ratio": "ratio"}
+
+#: The sentences of `TwoOneSidedTests.why_nothing`.
+SENTENCES = {
+    "no_ratio": (
+        "{metric} is {values} in {first} and {second}: nothing is shown about their ratio"
+    ),
+    "nothing_known": "nothing is shown about the {scale} of {first} and {second}: {reason}",
+    "no_variation": (
+        "{metric} does not vary, or has no standard error, in {first} or {second}: nothing is "
+        "shown about their {scale}"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoOneSidedTests:
+    """The one-sided tests of gaps or ratios at the two ends of a margin."""
+
+    problem: Problem
+    scale: str
+    #: The method; None where it is the bootstrap-t.
+    formula: FormulaMethod | None
+    #: The replicates of the bootstrap-t.
+    bootstrap: Bootstrap | None = None
+
+    def test_pair(self, pair: Pair, margin: float) -> MarginTest:
+        """Test a pair at -+ the margin, or at a ratio and its inverse."""
+        problem, replicates = self.problem, self.bootstrap
+        of_ratio = self.scale == "ratio"
+        takes_all = self.formula is not None and self.formula.takes_zero
+        if of_ratio and not takes_all and not self._above_zero(pair):
+            return NOTHING_KNOWN
+        if self.formula is not None:
+            return self.formula.margins(pair, margin, self.scale)
+        assert replicates is not None
+        if not all(problem.evaluations[i].variance > 0 for i in pair):
+            # No variation is no precision: few rows can agree by chance.
+            return NOTHING_KNOWN
+        if of_ratio:
+            estimate, error = log_ratio(problem, pair)
+            values, variances = log_ratios(replicates, pair)
+            t = studentize(values, estimate, variances)
+            return MarginTest.of_replicates(t, estimate, error, -math.log(margin))
+        gap = problem.gap(pair)
+        i, j = pair
+        values = replicates.values[:, i] - replicates.values[:, j]
+        variances = replicates.variances[:, i] + replicates.variances[:, j]
+        t = studentize(values, gap.estimate, variances)
+        return MarginTest.of_replicates(t, gap.estimate, gap.standard_error, margin)
+
+    def _above_zero(self, pair: Pair) -> bool:
+        return all(value > 0 for value in self.problem.compared(pair))
+
+    def explain_untestable(self, pair: Pair) -> str:
+        """Say why nothing can be shown of a pair."""
+        problem, what = self.problem, NAMES[self.scale]
+        first, second = (problem.names[i] for i in pair)
+        if problem.stratified and not share_strata(problem, pair):
+            return why_unshared(problem, pair)
+        if self.scale == "ratio" and not self._above_zero(pair):
+            values = " and ".join(f"{value:.3g}" for value in problem.compared(pair))
+            return SENTENCES["no_ratio"].format(
+                metric=problem.metric.name, values=values, first=first, second=second
+            )
+        unknown = None if self.formula is None else self.formula.why_unknown(pair)
+        if unknown is not None:
+            return SENTENCES["nothing_known"].format(
+                scale=what, first=first, second=second, reason=unknown
+            )
+        return SENTENCES["no_variation"].format(
+            metric=problem.metric.name, first=first, second=second, scale=what
+        )
