@@ -96,7 +96,7 @@ def layer_of(room, layers):
 
 
 def goes_up(source, target, layers):
-    """Whether a room may not use another one."""
+    """Return whether a room may not use another one."""
     if source == target:
         return False
     own, other = layer_of(source, layers), layer_of(target, layers)
@@ -209,7 +209,7 @@ def _last_name(node):
 
 
 def _begins_with_one(node):
-    """Whether it is a sum that begins with 1."""
+    """Return whether it is a sum that begins with 1."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         node = node.left
         if isinstance(node, ast.Constant) and node.value == 1:

@@ -27,7 +27,7 @@ def instruction_sets():
 
 
 def outputs_of_instruction_sets(code):
-    """What the code prints under each of them: one entry when the bits are the same."""
+    """Return the distinct outputs of the code: one entry when the bits are the same."""
     seen = set()
     for name in instruction_sets():
         done = run_child(code, FAIRAUDIT_SIMD=name)

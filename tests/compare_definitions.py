@@ -68,7 +68,7 @@ def renamed(found, pairs):
 
 
 def differences(before, after):
-    """What is gone, new or changed, by name."""
+    """Return what is gone, new or changed, by name."""
     old, new = Counter(before), Counter(after)
     gone, come = sorted((old - new).elements()), sorted((new - old).elements())
     names = {name for name, _ in come}

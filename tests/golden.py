@@ -738,7 +738,7 @@ def adjusted() -> dict[str, Any]:
 
 
 def registry() -> dict[str, Any]:
-    """What every metric of the registry is and gives."""
+    """Record the properties and values of every metric of the registry."""
     counts = {"tp": 30, "fp": 7, "fn": 11, "tn": 52}
     chosen = [fa.metrics.get(name) for name in fa.metrics.names()]
     return {
@@ -1256,7 +1256,7 @@ cases(
 
 
 def command(*arguments: Any, parsed: str = "") -> dict[str, Any]:
-    """What a command prints, line by line; {data} is a file, {out} a folder that is read.
+    """Record the printed lines of a command; {data} is a file, {out} a folder that is read.
 
     Files that it writes are hashed, but for the JSON file named by `parsed`.
     """

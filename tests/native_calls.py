@@ -1,4 +1,4 @@
-"""What takes a `Call` in the native module, found in its stub; and small calls of all of it."""
+"""Native functions that take a `Call`, found in the stub, with a small call of each."""
 
 import ast
 from pathlib import Path

@@ -74,7 +74,7 @@ def recorded(csv_file):
 
 
 def _without_calls(native):
-    """What takes no `Call`."""
+    """Return the functions that take no `Call`."""
     numbers = np.linspace(0, 1, 6)
     _metrics_and_tests(native, numbers)
     _flows(native, numbers)

@@ -1,4 +1,4 @@
-"""What audits print, without what differs between ways to read the same data."""
+"""Printed audits, without parts that differ between ways to read the same data."""
 
 _SOURCE = ("Data: ", "Read: ", "Columns: ", "Favourable: ")
 

@@ -1,4 +1,4 @@
-"""What public functions take: their arguments, the defaults, and where each is described."""
+"""Arguments of public functions: names, defaults, and where each is described."""
 
 import inspect
 import re
@@ -105,7 +105,7 @@ ENTRY = re.compile(r"(\w+(?:, \w+)*)(?: : (.*))?$")
 
 @dataclass(frozen=True)
 class Description:
-    """What a docstring says of an argument: its type, its meaning, and where else to look."""
+    """The description of an argument: its type, its meaning, and where else to look."""
 
     type: str
     text: str

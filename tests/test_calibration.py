@@ -125,7 +125,7 @@ class TestBaseRates:
         assert_level(p, independent)
 
     def test_randomised_over_ties_the_exact_test_has_exactly_its_level(self):
-        """What separates .033 from .05 is ties alone: p - U P(tie) is uniform."""
+        """Ties alone separate 0.033 from 0.05: p - U P(tie) is uniform."""
         below = []
         rng = np.random.default_rng(3)
         for _ in range(self.N):

@@ -487,7 +487,7 @@ class TestKnownValues:
         ],
     )
     def test_positive_class(self, values, option, tmp_path):
-        """What is written in the column may be written on the command line."""
+        """Values are written on the command line as in the column."""
         path, target = tmp_path / "loans.parquet", tmp_path / "results.json"
         positive, negative = pl.lit(values[0]), pl.lit(values[1])
         rows().with_columns(

@@ -1,4 +1,4 @@
-"""What the wheel says of code by others, and what it asks for."""
+"""Third-party notices and requirements of the wheel."""
 
 import ast
 import re

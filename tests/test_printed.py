@@ -1,4 +1,4 @@
-"""What commands print: rows and seeds in all, many groups in few lines, nothing, on terminals."""
+"""Output of commands: rows and seeds, many groups in few lines, nothing, on terminals."""
 
 import json
 import os

@@ -27,7 +27,7 @@ def run_child(code):
 
 
 def typed_names():
-    """What type checkers see, by the module that it comes from."""
+    """Return the names that type checkers see, by their module."""
     tree = ast.parse((PYTHON / "__init__.py").read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     return {alias.name: node.module for node in block.body for alias in node.names}

@@ -468,7 +468,7 @@ CALLS = {
 
 
 def takes_none(label, name):
-    """Whether None has a meaning of its own in a function."""
+    """Return whether None has a meaning of its own in a function."""
     one = signatures.arguments_of(PUBLIC[label])[name]
     return one.default is None or "None" in str(one.annotation)
 

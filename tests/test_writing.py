@@ -151,7 +151,7 @@ class TestTargets:
 
     @pytest.mark.parametrize("into", ["file", "pipe"])
     def test_standard_output(self, into, tmp_path):
-        """What was printed stays before it."""
+        """Earlier output stays before it."""
         code = "import sys; from fairaudit_rs.cli import main; main(sys.argv[1:])"
         run = [sys.executable, "-c", code, *command(tmp_path, "--json", "/dev/stdout")]
         if into == "file":

@@ -22,7 +22,7 @@ taken. This file is written by `make docs` from Cargo.lock; do not edit it.
 
 
 def metadata():
-    """What cargo knows of all packages in Cargo.lock, on every platform."""
+    """Return the metadata of all packages in Cargo.lock, on every platform."""
     command = ["cargo", "metadata", "--format-version", "1", "--locked"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     return json.loads(done.stdout)

@@ -305,7 +305,7 @@ def run(key: Key) -> Found:
 
 
 def load() -> dict[Key, Found]:
-    """What was measured before."""
+    """Return the earlier measurements."""
     if not RESULTS.exists():
         return {}
     lines = RESULTS.read_text(encoding="utf-8").splitlines()

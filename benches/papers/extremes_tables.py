@@ -35,7 +35,7 @@ RULES = (
 
 @dataclass(frozen=True)
 class Page:
-    """What was measured, and the names of what it was measured of."""
+    """The measurements, and the names of their subjects."""
 
     found: Mapping[tuple[Any, ...], Found]
     data: Sequence[str]
@@ -248,7 +248,7 @@ class Page:
 
 
 def measured(cell: Found) -> bool:
-    """Whether there is an ECD; it is 0 where the model ignores the attribute."""
+    """Return whether there is an ECD; it is 0 where the model ignores the attribute."""
     return "ecd" in cell or bool(cell.get("ignores"))
 
 

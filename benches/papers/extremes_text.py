@@ -1,4 +1,4 @@
-"""What docs/reproduction.md says around the tables of `extremes.py`."""
+"""Text of docs/reproduction.md around the tables of `extremes.py`."""
 
 SETTINGS = """## Extremes lens (Monjezi et al.), Tables III to VII
 

@@ -93,7 +93,7 @@ CLASSIFIERS = tuple(PUBLISHED["Adult"])
 
 @dataclass(frozen=True)
 class Audit:
-    """What one flow says about one classifier."""
+    """The result of one flow for one classifier."""
 
     lower_bound: float
     early_bound: float

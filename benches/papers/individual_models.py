@@ -36,7 +36,7 @@ class SensrPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What differs between the data sets."""
+    """The differences between the data sets."""
 
     sensr: SensrPlan
     #: As in the published code, many times slower.

@@ -1,4 +1,4 @@
-"""What docs/reproduction.md says around the tables of `individual.py`."""
+"""Text of docs/reproduction.md around the tables of `individual.py`."""
 
 SETTINGS = """## Individual lens (Maity et al.), Tables 1, 3 and 4
 

@@ -86,7 +86,7 @@ class Split:
 
     @property
     def score(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """What the model says of the rows."""
+        """Return the scores of the rows."""
         found = self.model.predict_proba(self.data.features[self.rows])
         return np.asarray(found[:, 1])
 
@@ -187,7 +187,7 @@ def score_table(split: Split) -> str:
 
 
 def not_from_the_data() -> str:
-    """What of the published figures the data cannot have given."""
+    """List published figures that the data cannot have given."""
     data = adult_binary()
     women = 100 * data.features[data.target].mean(axis=0)
     shares = dict(zip(data.names, women, strict=True))

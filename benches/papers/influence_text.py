@@ -1,4 +1,4 @@
-"""What docs/reproduction.md says around the tables of `influence.py`."""
+"""Text of docs/reproduction.md around the tables of `influence.py`."""
 
 SETTINGS = """## Influence lens (Wang, Ustun and Calmon), Figures 2 and 3, Table 2
 

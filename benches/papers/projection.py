@@ -75,7 +75,7 @@ VARIANTS: tuple[tuple[str, Callable[[], DataSet]], ...] = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one classifier does on the test part of one split."""
+    """The decisions of one classifier on the test part of one split."""
 
     pvalues: tuple[float, ...]  # in the order of TESTS; NaN is inconclusive
     accuracy: float

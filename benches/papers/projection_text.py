@@ -1,4 +1,4 @@
-"""What docs/reproduction.md says around the tables of `projection.py`."""
+"""Text of docs/reproduction.md around the tables of `projection.py`."""
 
 SETTINGS = """## Projection lens (Si et al.), Tables 1 to 3
 

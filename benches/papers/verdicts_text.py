@@ -1,4 +1,4 @@
-"""What docs/verdicts.md says around the tables of `verdicts.py`."""
+"""Text of docs/verdicts.md around the tables of `verdicts.py`."""
 
 SETTINGS = """## What was audited
 

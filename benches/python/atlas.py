@@ -335,7 +335,7 @@ def cells_of(row):
 
 
 def place_of(row):
-    """What rows of a table are sorted by."""
+    """Return the sort key of table rows."""
     metric, n, bases, *_ = cells_of(row)
     return metric, int(n.replace(",", "")), -float(bases.split("/")[1])
 

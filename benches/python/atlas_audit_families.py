@@ -185,7 +185,7 @@ class AtTheTolerance:
 
 
 def differs(pair, level=ALPHA):
-    """Whether two groups differ significantly by the z test, with the variances that are seen."""
+    """Return whether two groups differ significantly by the z test with observed variances."""
     error = pair.test.standard_error
     z = abs(pair.test.estimate) / error if error > 0 else np.inf
     return 2 * stats.norm.sf(z) <= level

@@ -30,7 +30,7 @@ LARGE = 2_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """What all have: a name, a number of audits and data of a seed; `n` orders them."""
+    """A scenario: a name, a number of audits and data of a seed; `n` orders scenarios."""
 
     levels = LEVELS
 

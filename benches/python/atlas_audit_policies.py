@@ -1,4 +1,4 @@
-"""What policies ask, in the validity atlas: references, intersections, people by weight.
+"""Policies in the validity atlas: references, intersections, people by weight.
 
 Each scenario counts how often `fa.audit` errs, and what the rule before did with the same data: a
 pass against the observed highest group alone, a fixed reference with two sides, intersections of

@@ -142,7 +142,7 @@ DESIGNS = {
 
 
 def added(metric, label, scores):
-    """What every row adds to the change of a group, in parts whose means add up to it."""
+    """Return the influence of every row on the change of a group, in additive parts."""
     if metric == "brier_score":
         losses = [(score - label) ** 2 for score in scores]
         return [losses[1] - losses[0]]

@@ -210,7 +210,7 @@ class AsSamplesOfTheirOwn:
 
 @dataclass(frozen=True)
 class Covered:
-    """Whether intervals of `fa.compare_models` hold the truth: selection rates, 40 + 40 rows."""
+    """Coverage of the intervals of `fa.compare_models`: selection rates, 40 + 40 rows."""
 
     name: str
     #: Of the first group less the second, whose rate is .5 with both models.

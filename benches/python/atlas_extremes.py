@@ -268,7 +268,7 @@ def of_paired(entries):
 
 
 def by_order(cells):
-    """What order statistics cover."""
+    """Return the coverage of order statistics."""
     return spread(
         coverage(c["primary"]) for c in cells if c["rows_over_horizon"] > rows.LEAST_MEASURED
     )
@@ -356,7 +356,7 @@ def measure(scenario):
 
 
 def told(entry):
-    """What is printed of an entry."""
+    """Return the printed line of an entry."""
     return f"{entry['audits']:,} audits"
 
 

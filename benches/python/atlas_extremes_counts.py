@@ -1,4 +1,4 @@
-"""What the parts of the extremes atlas count: errors of intervals on both sides, by their level."""
+"""Counts of the extremes atlas: interval errors on both sides, by level."""
 
 import zlib
 from dataclasses import fields

@@ -184,7 +184,7 @@ class Studentized(Scenario):
 
 @dataclass(frozen=True)
 class Primary(Scenario):
-    """What a user gets of a horizon: order statistics or the fit, and the free lower limit."""
+    """The answer at a horizon: order statistics or the fit, and the free lower limit."""
 
     law: str
     n: int

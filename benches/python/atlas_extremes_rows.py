@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 
 
 class Horizons:
-    """What is counted at each horizon: ours, each value by itself, and what a user gets."""
+    """The counts at each horizon: ours, each value by itself, and the user's answer."""
 
     def __init__(self, n, level, seen=lambda x: x):
         self.horizons = [n / ratio for ratio in RATIOS]

@@ -1,4 +1,4 @@
-"""What the extremes atlas counted, as shares, and its tables."""
+"""Tables of the extremes atlas, as shares."""
 
 from atlas_extremes_counts import AT
 from atlas_extremes_levels import PROMISED_SIZES

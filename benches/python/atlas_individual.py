@@ -181,7 +181,7 @@ def scenarios():
 
 
 def of_audit(found, value):
-    """What one audit says of the true value: None where it has no interval."""
+    """Return whether one audit covers the true value: None where it has no interval."""
     low, high = found.confidence_interval
     if math.isnan(low):
         return None
@@ -243,7 +243,7 @@ def told(entry):
 
 
 class Measured:
-    """What was measured, by population, n, ratio and interval."""
+    """The measurements, by population, n, ratio and interval."""
 
     def __init__(self, entries):
         self.entries = {(entry["name"], entry["n"]): entry for entry in entries}
@@ -333,7 +333,7 @@ def introduction():
 
 
 def findings(m):
-    """What an auditor should know, with the numbers as they were measured."""
+    """Return the advice for auditors, with the measured numbers."""
     yield (
         "- **Skewed to the left** (a few rows that the attack cannot hurt), the normal lower bound "
         "lies too high and the test rejects too often: at n = 100 in "

@@ -251,7 +251,7 @@ def measure(scenario):
 
 
 def told(entry):
-    """What is printed of an entry."""
+    """Return the printed line of an entry."""
     return f"{entry['audits']:,} audits"
 
 

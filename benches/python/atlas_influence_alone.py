@@ -318,7 +318,7 @@ class Tally:
         self.standard.append(found.standard_error)
 
     def add_instead(self, audited, metric):
-        """What stands in the place of a score that is refused."""
+        """Return the substitute for a score that is refused."""
         one = None if math.isnan(self.truth_instead) else audited.instead(metric)
         if one is not None:
             self.counts["instead"] += 1

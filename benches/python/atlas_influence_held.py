@@ -41,7 +41,7 @@ def shares(entries, what, metrics=LABEL_METRICS):
 
 
 def words(entry, cell):
-    """What a cell is, for a sentence."""
+    """Return the description of a cell for a sentence."""
     what = "decisions" if cell["decision"] else "scores"
     return f"{entry['name']}, {cell['metric'].replace('_', ' ')}, {what}, n = {entry['n']:,}"
 

@@ -240,7 +240,7 @@ class Family(Scenario):
         return {"false": false, "taking_part": taking_part}
 
     def unguarded(self, rng, y, f, X):
-        """Whether max |t| finds one of all features, by normal quantiles and by Satterthwaite's."""
+        """Return whether max |t| finds a feature, by normal and by Satterthwaite quantiles."""
         scores = [reference.marginal_binary(self.metric, y, f, x) for x in X.T]
         scores = [score for score in scores if score.se > 0]
         influence = np.column_stack([score.influence for score in scores])
@@ -306,7 +306,7 @@ class Levels(Scenario):
 
     @staticmethod
     def holds(score, parts, own):
-        """Whether both intervals of a pair hold; what has no name of its own is "other"."""
+        """Return whether both intervals of a pair hold; what has no name of its own is "other"."""
         means = []
         for level in score.levels:
             members = [level] if level in parts else [name for name in parts if name not in own]

@@ -40,7 +40,7 @@ POINTS = (2_001, 401)
 
 @dataclass(frozen=True)
 class Rows:
-    """What x, two binary features and a normal one have to do with labels and scores."""
+    """The effects of x, two binary features and a normal one on labels and scores."""
 
     law: str
     #: The share of the variance of x that the others do not say.
@@ -49,7 +49,7 @@ class Rows:
     decision: bool
 
     def expected(self, others):
-        """What the others say of x, with variance 1."""
+        """Return the prediction of x from the others, with variance 1."""
         e = others @ np.array([1.0, -0.8, 0.6])
         variance = 0.25 + 0.64 * 0.21 + 0.36
         if self.square:

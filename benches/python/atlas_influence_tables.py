@@ -1,4 +1,4 @@
-"""What the influence atlas counted, as shares, and its tables."""
+"""Tables of the influence atlas, as shares."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def is_given(self):
-        """Whether nearly all samples have an interval, with the mark or without."""
+        """Return whether nearly all samples have an interval, with the mark or without."""
         return self.share("enough") + self.share("few") >= PASSES
 
     @property
@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def words(self):
-        """What it is, for a sentence."""
+        """Return the description for a sentence."""
         parts = [self["metric"].replace("_", " "), "decisions" if self["decision"] else "scores"]
         parts += [f"n = {self['n']:,}", f"P(Y=1) = {short(self['base'])}"]
         if "prevalence" in self.feature:

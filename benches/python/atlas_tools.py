@@ -1,4 +1,4 @@
-"""What the parts of the validity atlas share: kept results, bands, pictures, sections."""
+"""Shared parts of the validity atlas: stored results, bands, pictures, sections."""
 
 import json
 import os
@@ -28,7 +28,7 @@ COVERAGE = (0.935, 0.965)
 
 
 def load(results):
-    """What was measured before, by key."""
+    """Return the earlier measurements by key."""
     if not results.exists():
         return {}
     lines = results.read_text(encoding="utf-8").splitlines()

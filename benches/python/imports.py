@@ -1,4 +1,4 @@
-"""What the package costs before it computes: its import, and the first call of each lens.
+"""Start-up cost of the package: its import, and the first call of each lens.
 
 Each in processes of their own, the best of several; the import over that of NumPy, the first call
 over the second one of the same process. With --write the table goes to the pages.

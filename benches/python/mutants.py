@@ -67,7 +67,7 @@ EQUIVALENT = {
 
 
 def name(mutant):
-    """What is changed where, without the line, which moves."""
+    """Return the change and its place, without the line, which moves."""
     text = mutant["name"].split(": ", 1)[1]
     return f"{mutant['file'].removeprefix(CORE)}: {text}"
 
@@ -78,7 +78,7 @@ def lines(mutant):
 
 
 def key(mutant):
-    """What a mutant is known by: another one, when its lines have changed."""
+    """Return the key of a mutant, which changes with its lines."""
     return name(mutant), hashlib.sha256(lines(mutant).encode()).hexdigest()[:16]
 
 
@@ -124,7 +124,7 @@ def computed(process):
 
 
 def next_line(heard, process):
-    """What a process prints next, "" at its end; `None` when nothing comes any more."""
+    """Return the next line of a process, "" at its end; `None` if it hangs."""
     busy, since = computed(process), time.monotonic()
     while computed(process) - busy < BUSY and time.monotonic() - since < PATIENCE:
         try:
@@ -182,7 +182,7 @@ def first_failure(command, number=None):
 
 @functools.cache
 def passes(command, test):
-    """Whether the test that failed passes without a mutant, alone where it has a name."""
+    """Return whether the test that failed passes without a mutant, alone where it has a name."""
     if test in (HANGS, ENDED) or command[0] == "cargo":
         return first_failure(command) is None
     if command[0] == sys.executable:
@@ -233,7 +233,7 @@ def left_out(command):
 
 
 def noticed(commands, number, otherwise):
-    """What comes of a mutant; the test that notices it is known to pass without."""
+    """Return the outcome of a mutant; the test that notices it passes without it."""
     for command in commands:
         failed = first_failure([*command, *left_out(command)], number)
         while failed and not passes(command, failed):

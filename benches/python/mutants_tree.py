@@ -163,7 +163,7 @@ def build_together(mutants):
 
 
 def error_alone(mutant):
-    """What the compiler has against a mutant without a switch; nothing when it builds."""
+    """Return the compiler errors of a mutant without a switch; empty when it builds."""
     copy({mutant["file"]: changed(source(mutant["file"]), mutant)})
     errors, _ = cargo("build", "--package", "fairaudit-core")
     return errors[0]["message"] if errors else ""

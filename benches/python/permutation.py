@@ -54,7 +54,7 @@ def numpy_loop(y_true, y_pred, group, n_resamples):
 
 
 def numpy_cells(y_true, y_pred, group, n_resamples):
-    """What a good NumPy user writes: one count of the rows, then draws over the cells."""
+    """Count the rows once, then draw over the cells, as a good NumPy user does."""
     counts = np.bincount(4 * group + 2 * y_true + y_pred, minlength=8)
     totals = counts[:4] + counts[4:]
     rng = np.random.default_rng(2)

@@ -50,7 +50,7 @@ def algorithm_1(distance, decision, phi):
 
 
 def filter_and_partition(distance, decision, phi):
-    """What a good NumPy user writes: rows that help, and of them no more than needed."""
+    """Move rows that help, no more than needed, as a good NumPy user does."""
     target = -phi[decision].sum()
     gain = (1 - 2 * decision) * phi * np.sign(target)
     helps = gain > 0

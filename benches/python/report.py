@@ -1,4 +1,4 @@
-"""What the benches of all lenses share: timing, the tables, and the pages they are written to."""
+"""Shared parts of all benches: timing, tables, and the pages they are written to."""
 
 import argparse
 import os

@@ -92,12 +92,12 @@ def as_float(value: float) -> float:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number, and not True or False."""
+    """Return whether a value is a real number, and not True or False."""
     return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 def is_listing(value: object) -> TypeGuard[Iterable[Any]]:
-    """Whether a value can be gone through; an array without dimensions only looks like that."""
+    """Return whether a value can be iterated; an array without dimensions cannot."""
     return (
         isinstance(value, Iterable)
         and not isinstance(value, str)

@@ -227,7 +227,7 @@ def audited(policy):
 
 
 def names_what_is_wrong(message, path, new):
-    """Whether a message names the key, the value, or what stands there."""
+    """Return whether a message names the key, the value, or what stands there."""
     words = [key for key in path if isinstance(key, str)]
     words += ["criterion"] if path[0] == "criteria" else []
     words += [repr(new)] if new is not None else []
@@ -287,7 +287,7 @@ def effects_missing(audit):
 
 
 def same(content, other):
-    """Whether two contents are the same policy; what is at its default may be left out."""
+    """Return whether two contents are the same policy; what is at its default may be left out."""
     defaults = fa.Policy(name="x", criteria=[fa.Criterion(metric="tpr", tolerance=0.1)]).to_dict()
 
     def full(entry):

@@ -20,7 +20,7 @@ KINDS |= {"object": dict, "array": list}
 
 
 def fits(value, schema):
-    """Whether a value is as a schema of these few words says."""
+    """Return whether a value is as a schema of these few words says."""
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(

@@ -418,7 +418,7 @@ class TestHomogeneityLevels:
 
 
 class TestReviews:
-    """What three reviews found in the first version of these outputs."""
+    """Defects that three reviews found in the first version of these outputs."""
 
     def test_a_mirrored_metric_keeps_its_direction_where_crude_values_are_equal(self):
         rows = [("A", "m", 1_000, 300), ("A", "w", 3_000, 1_350), ("B", "m", 1_000, 700),

@@ -158,7 +158,7 @@ def test_the_reference_group_is_never_what_is_open():
 
 
 def test_every_sentence_is_in_the_table():
-    """What is written is read back: the name of the sentence, and all its parts."""
+    """Written sentences are read back: the name of the sentence, and all its parts."""
     for counts in (
         {"a": (4_000, 4_500), "b": (800, 900)},
         {"a": (180, 300), "b": (45, 100)},

@@ -228,7 +228,7 @@ class World:
 
     @property
     def takes_replicates(self):
-        """Whether rows are no plain counts."""
+        """Return whether rows are no plain counts."""
         return self.weighted or self.clusters is not None
 
     @cached_property
@@ -236,7 +236,7 @@ class World:
         return Lenses(self)
 
     def is_large(self, metric, rows, floor=None):
-        """Whether a group has enough rows for a verdict."""
+        """Return whether a group has enough rows for a verdict."""
         eligible = self.eligible(metric, rows)
         least = 50 if metric == "auc" else 30
         w = self.w[eligible]
@@ -329,7 +329,7 @@ class World:
         return None if errors and people and errors != people else errors or people
 
     def one_sided(self, asked):
-        """Whether a ratio to a fixed group counts in one direction."""
+        """Return whether a ratio to a fixed group counts in one direction."""
         fixed = asked.criterion.is_fixed_reference
         return asked.scale == "ratio" and fixed and self.better(asked.metric) is not None
 
@@ -352,7 +352,7 @@ class World:
         return [question for question in self.questions if question.criterion.binding]
 
     def has_test(self, asked):
-        """Whether there are columns for a question, and a test."""
+        """Return whether there are columns for a question, and a test."""
         needs = set(METRICS[asked.metric].needs) <= self.roles
         if not needs or asked.tolerance is None or asked.metric == "calibration_error":
             return False

@@ -192,7 +192,7 @@ class DictReader:
             self.at_bounds(known, pair, asked, entry, about)
 
     def bounds(self, pair, asked, entry, about):
-        """What a bound rejects, and what a p-value rejects, are the same."""
+        """Check that bounds and p-values reject the same."""
         test, alpha, limit = pair["test"], self.world.policy.alpha, asked.tolerance
         if test["reason"] is not None:
             return

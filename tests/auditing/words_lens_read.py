@@ -26,7 +26,7 @@ def plain(metric):
 
 
 def near(text, value, rel=2e-3):
-    """Whether a number of three or more digits is a value."""
+    """Return whether a number of three or more digits is a value."""
     return says(text, value) or abs(number(text) - value) <= rel * abs(value)
 
 
@@ -57,7 +57,7 @@ class LensReader(Lines):
         return sum(self.lens_word(value) == word for value in self.lenses.binding)
 
     def says_size(self, entry, text, value):
-        """Whether a size is told in the unit of its lens."""
+        """Return whether a size is told in the unit of its lens."""
         if entry.lens in SHARES:
             return text.endswith(" points") and says(text, value)
         if entry.lens == "individual":
@@ -76,7 +76,7 @@ class LensReader(Lines):
     # -- verdicts, computed ------------------------------------------------------------------
 
     def check_verdict(self, entry, word, bound=None):
-        """Whether a verdict follows from the rows, where they say so without replicates."""
+        """Return whether a verdict follows from the rows, where they say so without replicates."""
         lenses, policy = self.lenses, self.world.policy
         each = policy.alpha / lenses.n_adjusted(entry)
         if lenses.lacks(entry.lens) or lenses.refused(entry.lens):
@@ -359,7 +359,7 @@ class LensReader(Lines):
 
     @staticmethod
     def limits_of_rows(n, level):
-        """Whether two groups of n rows have limits from both sides."""
+        """Return whether two groups of n rows have limits from both sides."""
         from ..reference import extremes
 
         count = np.arange(200)

@@ -1,4 +1,4 @@
-"""What the lenses of a random audit must say: computed from rows, with the slow references."""
+"""The sentences that lenses of a random audit must print, from rows and slow references."""
 
 from collections import namedtuple
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class Lenses:
         return [name for name in self.policy.lenses if name in NAMES]
 
     def lacks(self, lens):
-        """Whether a lens has no scores, no model or no features."""
+        """Return whether a lens has no scores, no model or no features."""
         world = self.world
         has_model = world.coef is not None and world.X is not None
         return {
@@ -86,7 +86,7 @@ class Lenses:
         return [name for name, has in there.items() if has and name not in TAKES.get(lens, ())]
 
     def attributes(self, lens):
-        """What a lens is run for, and a finding is about."""
+        """Return the subjects that a lens is run for."""
         names = list(self.world.attributes)
         if lens != "projection" and self.lacks(lens):
             return [""]
@@ -283,7 +283,7 @@ class Lenses:
 
     @cached_property
     def discrimination(self):
-        """What every row would gain by a flip of sex, or by the flips that were given."""
+        """Return the gain of every row by a flip of sex, or by the flips that were given."""
         world = self.world
         if world.flipped is not None:
             return world.flipped - world.s
@@ -292,7 +292,7 @@ class Lenses:
         return 1 / (1 + np.exp(-score)) - world.s
 
     def flips(self, attribute):
-        """Whether there is a flip of an attribute."""
+        """Return whether there is a flip of an attribute."""
         world = self.world
         if world.flipped is not None:
             return world.s is not None

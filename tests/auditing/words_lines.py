@@ -1,4 +1,4 @@
-"""What all readers of words share: numbers, names, and the list of what is wrong."""
+"""Shared parts of readers: numbers, names, and the list of errors."""
 
 import re
 
@@ -17,7 +17,7 @@ def number(text):
 
 
 def says(text, value):
-    """Whether a number with its unit is a value, rounded to the digits that it has."""
+    """Return whether a number with its unit is a value, rounded to the digits that it has."""
     found = _SIZE.fullmatch(text)
     if found is None or np.isnan(value):
         return False

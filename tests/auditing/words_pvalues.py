@@ -70,7 +70,7 @@ class Compared:
 
     @staticmethod
     def is_known(world, asked):
-        """Whether the tests of a question are those of counts."""
+        """Return whether the tests of a question are those of counts."""
         from .words import METRICS
 
         return METRICS[asked.metric].is_share and not world.weighted and world.clusters is None
@@ -181,7 +181,7 @@ def times_to_fail(world, asked, first, second):
 
 
 def can_tell_rows(world, asked):
-    """Whether the required rows are those of plain shares in both directions."""
+    """Return whether the required rows are those of plain shares in both directions."""
     return Compared.is_known(world, asked) and world.stratum is None and not world.one_sided(asked)
 
 

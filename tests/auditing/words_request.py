@@ -69,7 +69,7 @@ class RequestReader(Lines):
         self.check(not (is_for_all and partial), "a pass for all, though people are left out")
 
     def lens_criterion(self, entry, policy):
-        """What a binding lens is held to."""
+        """Check the tolerance of a binding lens."""
         word = "growth" if entry.lens == "individual" else "differences"
         times = " times" if entry.lens == "individual" else ""
         text = rf"{entry.lens} \([^()]+\), {word} up to {entry.tolerance:g}{times}"

@@ -12,12 +12,12 @@ from .words_lines import Lines
 
 
 def near(text, value, digits):
-    """Whether a text is a number with so many decimals."""
+    """Return whether a text is a number with so many decimals."""
     return abs(float(text.replace(",", "")) - value) <= 0.5 * 10.0**-digits * (1 + 1e-6) + 1e-12
 
 
 def is_p(text, value):
-    """Whether a text is a p-value."""
+    """Return whether a text is a p-value."""
     found = re.fullmatch(r"p = ([\d.e-]+)", text)
     if found is None:
         return value < 1e-300

@@ -147,7 +147,7 @@ class VerdictReader(Lines):
             self.why_open(asked, found["reason"])
 
     def differs(self, asked, name, found):
-        """Whether groups differ at all: p of equal counts, by SciPy."""
+        """Check whether groups differ at all: p of equal counts, by SciPy."""
         world, level = self.world, self.world.each(asked)
         own = self.p_equal(asked, *self.told[asked])
         if np.isnan(own):
@@ -421,7 +421,7 @@ class VerdictReader(Lines):
         self.check("not_asked" in self.read or self.world.policy.intersections == "bind", "all are")
 
     def lack(self, metric, attribute, name, text):
-        """What a group has too little of."""
+        """Return the rows or labels that a group lacks."""
         found = re.match(r"([\d,]+) rows? that counts?(, worth ([\d.]+) rows)?", text)
         rows = self.world.groups[attribute].get(name)
         if rows is None:

@@ -34,7 +34,7 @@ def told(cells):
 
 
 def same(path, **roles):
-    """Whether the cells of a file are those of the frame that polars makes of it."""
+    """Return whether the cells of a file are those of the frame that polars makes of it."""
     whole = cells_of(pl.read_csv(path, infer_schema_length=10_000), **roles)
     assert told(cells_of(path, **roles)) == told(whole)
 

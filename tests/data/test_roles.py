@@ -335,7 +335,7 @@ def test_a_group_that_is_dropped_is_gone():
 
 @pytest.mark.parametrize(("side", "few", "many"), [(1, 0.0, 0.01), (-1, 0.08, 0.2)])
 def test_pieces_of_a_person_count_as_independent(side, few, many):
-    """What a person shares makes the test timid on the same side, and rash on opposite ones."""
+    """Shared effects of a person make the test conservative or liberal, by side."""
     rng = np.random.default_rng(1)
     n, n_audits = 100, 300
     person, group = np.repeat(np.arange(n), 4), np.tile([0, 0, 1, 1], n)

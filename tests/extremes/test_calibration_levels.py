@@ -114,7 +114,7 @@ def scores(law, n, m, cuts=None, samples=SAMPLES, seed=11, **options):
 
 
 def holds(z):
-    """Whether both errors are those of 95 %."""
+    """Return whether both errors are those of 95 %."""
     return all(within(int(side.sum()), len(z), 0.025) for side in (z > ERROR, z < -ERROR))
 
 

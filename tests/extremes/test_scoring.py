@@ -1,4 +1,4 @@
-"""What any model says of rows and of their counterfactuals."""
+"""Scores of any model for rows and their counterfactuals."""
 
 import numpy as np
 import pandas as pd

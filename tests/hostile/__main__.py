@@ -36,7 +36,7 @@ QUIET = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREAD
 
 @dataclass
 class Report:
-    """What a run found: for each kind of failure how often, and the first call of it."""
+    """The failures of a run: the count of each kind, and its first call."""
 
     calls: int = 0
     found: dict = field(default_factory=dict)
@@ -167,7 +167,7 @@ def run_all(calls, seed, jobs=None, *, first=0, ledger=None, again=False, tell=N
 
 
 def failures_of(findings):
-    """What failed and is not known, with its first call."""
+    """Return unknown failures, each with its first call."""
     found = {}
     for finding in findings:
         if known(finding["what"]) is None:

@@ -46,7 +46,7 @@ def draw(seed, number):
 
 
 def run(seed, number):
-    """What a call came to: None, or a finding."""
+    """Return the outcome of a call: None, or a finding."""
     name = "making"
     try:
         name, function, given, r = draw(seed, number)

@@ -1,4 +1,4 @@
-"""What once failed: calls that always run first, and what is known to fail still.
+"""Calls that failed once and always run first, and calls that are known to fail still.
 
 A call is a line of Python with `np`, `pl`, `pd`, `fa`, `MagicMock`, the columns `y`, `p`, `s`, `g`
 of 40 rows, and `estimator`, which makes a logistic regression of attributes. `KNOWN` says by

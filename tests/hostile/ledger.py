@@ -20,11 +20,11 @@ class Ledger:
         self.seeds = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
 
     def of(self, seed):
-        """What is known of a seed."""
+        """Return the record of a seed."""
         return self.seeds.get(seed, {"done": [], "failing": {}, "mended": {}})
 
     def has(self, seed, first, count):
-        """Whether all these calls were run, and none failed."""
+        """Return whether all these calls were run, and none failed."""
         return any(start <= first and first + count <= end for start, end in self.of(seed)["done"])
 
     def n_done(self, seed):

@@ -18,7 +18,7 @@ def _calls():
 
 @cache
 def _others(name, place):
-    """What stands in for an argument."""
+    """Return a substitute for an argument."""
     _, args, kwargs = dict(_calls())[name]
     return list(native_fuzz.worse(args[place] if isinstance(place, int) else kwargs[place]))
 

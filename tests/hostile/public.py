@@ -77,7 +77,7 @@ class Rows:
         return r.choice((groups, np.array(["a", "b", "\x1b[1m"])[groups % 3]))
 
     def data(self):
-        """What most functions take; sometimes by weights, clusters and strata."""
+        """Return the arguments most functions take, sometimes with weights, clusters and strata."""
         names = ["y_true", "y_pred", "y_score", "sensitive_features"]
         names += [
             name for name in ("sample_weight", "strata", "clusters") if self.r.random() < 0.12
@@ -296,7 +296,7 @@ def _own_metric(r, rows):
 
 
 def _chained(r, rows):
-    """What results offer."""
+    """List what results offer."""
     function, given = r.choice((_lens("permutation_test"), _projection, _influence))(r, rows)
     result = function(**given)
     methods = [

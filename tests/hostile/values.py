@@ -1,4 +1,4 @@
-"""What stands in for arguments: wrong, extreme and odd, drawn from a `random.Random`."""
+"""Substitutes for arguments: wrong, extreme and odd, drawn from a `random.Random`."""
 
 import datetime
 import decimal

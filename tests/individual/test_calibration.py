@@ -189,7 +189,7 @@ def verdict_of(X, y, **options):
 
 
 def above(pvalues, level):
-    """Whether a test of this level rejects more often than chance alone lets it."""
+    """Return whether a test of this level rejects more often than chance alone lets it."""
     pvalues = np.array(pvalues)
     assert not np.isnan(pvalues).any()
     return np.sum(pvalues <= level) > band(level, len(pvalues))[1]

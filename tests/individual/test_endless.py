@@ -1,4 +1,4 @@
-"""What once never ended, in processes with a limit of their own."""
+"""Calls that once never ended, each in a process with a time limit."""
 
 import numpy as np
 import pytest

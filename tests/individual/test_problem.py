@@ -55,7 +55,7 @@ def fields(flowed):
 
 
 def run_range(pickled, first, last):
-    """What a worker does with the problem that it was sent."""
+    """Evaluate a problem in a worker process."""
     return pickle.loads(pickled).of_rows(slice(first, last)).run(SCHEDULE, 1)
 
 
@@ -195,7 +195,7 @@ def test_only_the_question_reads_columns():
 
 
 class TestValues:
-    """What has a value pickles and equals its copy, and differs where a number does."""
+    """Values equal their pickled copies, and differ where a number does."""
 
     @staticmethod
     def attack(model, X, y, metric, **options):

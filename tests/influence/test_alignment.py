@@ -231,7 +231,7 @@ class TestProperties:
 
 
 def within(successes, n, share):
-    """Whether a count is inside the binomial band of tail 1e-6."""
+    """Return whether a count is inside the binomial band of tail 1e-6."""
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], n, share)
     return low <= successes <= high
 

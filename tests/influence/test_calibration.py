@@ -108,7 +108,7 @@ def test_family_wise_error(metric, decision):
 
 
 def _unguarded(metric, y, f, X):
-    """Whether some feature is found by normal quantiles with Bonferroni's level and no guard."""
+    """Return whether normal quantiles with Bonferroni's level, unguarded, find some feature."""
     from ..reference import influence as reference
 
     for j in range(X.shape[1]):

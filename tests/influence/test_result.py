@@ -1,4 +1,4 @@
-"""What an audit shows: ranks, charts, and that it can be kept."""
+"""Results of an audit: ranks, charts and storage."""
 
 import math
 import pickle

@@ -19,7 +19,7 @@ from .test_repair import FEATURES, Problem, audit, data, plan_of
 
 @dataclass
 class Reweighted:
-    """What a counterfactual has: disjoint parts, and a weight for each kind of row."""
+    """A counterfactual: disjoint parts, and a weight for each kind of row."""
 
     parts: object
     factors: np.ndarray

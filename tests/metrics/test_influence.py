@@ -1,4 +1,4 @@
-"""What a row adds to a metric: the derivative by its share, against finite differences."""
+"""Influence of a row on a metric: the derivative by its share, against finite differences."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the native replicates of two groups hold, in the words of the slow reference."""
+"""Native replicates of two groups, in the terms of the slow reference."""
 
 import itertools
 import math

@@ -574,7 +574,7 @@ class TestProperties:
             assert limits[1] == pytest.approx(-limits[0], abs=spread)
 
     def test_a_group_that_does_not_vary_tells_nothing(self):
-        """What would be a verdict is withheld, with the reason; its interval is open."""
+        """A verdict without support is withheld, with the reason; its interval is open."""
         rows = TestReference.few_rows("accuracy", "weights")
         options = {"strata": None, "n_resamples": 9_999, "alternative": "greater"}
         result = test_of(rows, "accuracy", **options, engine="stream")

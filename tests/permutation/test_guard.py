@@ -168,7 +168,7 @@ class TestVerdicts:
 
 
 class TestIntervalsAndMargins:
-    """What a test may not say, intervals and equivalence do not say either."""
+    """Intervals and equivalence tests withhold the same verdicts as the test."""
 
     @staticmethod
     def missed(**changes):

@@ -35,7 +35,7 @@ def gaffke(values, n, *, weight=None, bounds=(0.0, 1.0), group=0, seed=1):
 
 
 def melding(groups, metric, weights=None, **columns):
-    """What is made of the values of some groups, and of columns of all rows."""
+    """Return the melded limits of some groups, from columns of all rows."""
     values, place = np.concatenate(groups), np.repeat(np.arange(len(groups)), [*map(len, groups)])
     weight = None if weights is None else np.concatenate(weights)
     above = np.ascontiguousarray(values if weight is None else values * weight, dtype=float)

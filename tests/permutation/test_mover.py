@@ -318,7 +318,7 @@ def auc_misses(n_rows, shifts, how, n_audits, seed=1):
 
 
 def within(refuted, n_audits, claimed):
-    """Whether no side refutes a true gap more often than claimed, up to what is left to chance."""
+    """Return whether no side rejects a true gap more often than claimed, up to chance."""
     return all(
         share <= stats.binom.isf(1e-6, n_audits, level) / n_audits
         for side in refuted

@@ -93,9 +93,9 @@ class TestArguments:
             "    lambda: made.counts(np.full((1, 2, 4), 9, np.uint64), metric, **options),\n"
             "    lambda: made.ratio(np.ones(4), None, units, call, **options),\n"
             "]\n"
-            "for one in calls:\n"
+            "for make in calls:\n"
             "    try:\n"
-            "        one()\n"
+            "        make()\n"
             "    except fa.errors.ArgumentError as error:\n"
             "        print(error)\n"
         )

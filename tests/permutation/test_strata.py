@@ -241,7 +241,7 @@ class TestReference:
 
 class TestKnownValues:
     def test_every_row_is_in_one_stratum(self):
-        """What the test compares is defined for every row of the data."""
+        """The compared value is defined for every row of the data."""
         rows = make(1)
         assert sum(cells_of(rows)).tolist() == [1.0] * len(rows["group"])
 
@@ -275,7 +275,7 @@ class TestProperties:
     @pytest.mark.parametrize("metric", ["mean_prediction", "selection_rate", "f1", "auc"])
     @pytest.mark.parametrize("design", ["weights", "both"])
     def test_equal_gaps_and_strata_far_apart(self, metric, design):
-        """What lies between strata is in no estimate, no standard error and no replicate."""
+        """Differences between strata are in no estimate, no standard error and no replicate."""
         rows = make(4)
         first = test_of(rows, metric, design)
         if metric == "mean_prediction":

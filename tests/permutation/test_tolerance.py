@@ -195,7 +195,7 @@ class TestProperties:
 
 
 class TestAdviceOfEquivalence:
-    """What a sentence says where equality is not shown: that it is beyond, or how many rows."""
+    """Sentences without proof of equality: the gap is beyond, or the required rows."""
 
     def sentence(self, counts, **options):
         groups = np.repeat(list(counts), [n for _, n in counts.values()])

@@ -29,7 +29,7 @@ MEAN = fa.metrics.ratio_metric("mean_value", lambda rows: rows["y_score"], colum
 
 @dataclass(frozen=True)
 class Audits:
-    """What audits of data without a gap said, NaN where nothing was said."""
+    """The p-values of audits without a gap, NaN where there is none."""
 
     pvalue: np.ndarray
     low: np.ndarray

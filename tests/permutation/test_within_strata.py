@@ -71,7 +71,7 @@ class TestArguments:
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("metric", [*RATIOS, *OTHERS])
 class TestAgainstTheTest:
-    """What `permutation_test` says within strata, and what is known of all rows without them."""
+    """The answers of `permutation_test` within strata and without them."""
 
     def test_gaps_and_values(self, metric, design):
         rows = make(1)

@@ -75,7 +75,7 @@ def sharp(criteria):
 
 
 def answers(criteria):
-    """What the lens asks."""
+    """Ask as the lens does."""
     plan = criteria.project(sharp(criteria))
     curvature = criteria.curvature(0.1)
     return [

@@ -74,7 +74,7 @@ def run(label, score, group, **options):
 
 
 def numbers_of(result):
-    """What must not change when only the form of the data does."""
+    """Return the parts that must not change when only the form of the data does."""
     return (
         result.statistic,
         result.pvalue,

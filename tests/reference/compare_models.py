@@ -91,7 +91,7 @@ def score(first, second, margin):
 
 
 def is_accepted(first, second, margin, z):
-    """Whether a margin is within the two-sided interval of so many standard errors."""
+    """Return whether a margin is within the two-sided interval of so many standard errors."""
     return abs(score(first, second, margin)) < z
 
 

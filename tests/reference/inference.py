@@ -77,7 +77,7 @@ def correlation_of(covariance):
 
 
 def is_regular(covariance):
-    """Whether all variances are positive and the correlation matrix has full rank."""
+    """Return whether all variances are positive and the correlation matrix has full rank."""
     if np.any(np.diag(covariance) <= 0):
         return False
     return np.linalg.eigvalsh(correlation_of(covariance)[0])[0] > SINGULAR

@@ -151,7 +151,7 @@ def gap(metric, target, others):
 
 
 def sign_is_known(value, se, level=0.95):
-    """Whether the interval of the gap excludes 0; if not, the sign of psi as a direction that
+    """Test if the interval of the gap excludes 0; if not, the sign of psi as a direction that
     widens or closes the gap is not identified and scores are `inconclusive` (the page)."""
     return abs(value) > stats.norm.isf((1 - level) / 2) * se
 
@@ -582,7 +582,7 @@ def ridge_logistic(design, y, w=None, penalty=1.0):
 
 
 def change_of_fit(fit, design, y, w=None):
-    """What every row adds to the coefficients: H^-1 [w x (y - p) - (w / sum w) penalty coef]."""
+    """Return the influence on the coefficients: H^-1 [w x (y - p) - (w / sum w) penalty coef]."""
     w = ones_unless(w, len(y))
     shrink = fit.penalty * fit.coef
     shrink[0] = 0.0
@@ -664,7 +664,7 @@ def cross_fit_tuned(design, y, folds, w=None, penalties=PENALTIES):
 
 @dataclass(frozen=True)
 class Flip:
-    """What a flip of feature j from a to b needs, row by row of the target.
+    """The inputs of a flip of feature j from a to b, by row of the target.
 
     is_a, is_b: 1{x_j = v}; f_a, f_b: the model at the flipped rows; h_a, h_b: h there;
     e_a, e_b: P(X_j = v | X_-j, S = 0).

@@ -350,7 +350,7 @@ def statistic_of(a, d, group, stratum=None, *, clusters=False):
 
 
 def is_beyond(replicate, observed, side):
-    """Whether side (1: greater, -1: less) times S* is at least that of S, up to ties; NaN is."""
+    """Test if side (1: greater, -1: less) times S* is at least that of S, up to ties; NaN is."""
     if math.isnan(replicate):
         return True
     replicate, observed = side * replicate, side * observed

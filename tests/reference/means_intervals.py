@@ -305,7 +305,7 @@ TOO_SKEWED = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """What the skewness of two groups allows to be said.
+    """The verdicts that the skewness of two groups allows.
 
     `ratios` are |G_g| / sqrt(n_g) (clusters: G* for n), `direction` is K, `needed` the n = 25 G^2
     of the worse group.

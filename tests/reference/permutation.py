@@ -358,7 +358,7 @@ def shuffle_within(group, strata, rng):
 
 
 def is_extreme(replicate, observed, alternative):
-    """Whether a replicate is at least as extreme as the observed value; NaN always is.
+    """Return whether a replicate is at least as extreme as the observed value; NaN always is.
 
     two-sided: |S*| >= |S|; greater: S* >= S; less: S* <= S; each up to a relative 1e-10 of |S|.
     """

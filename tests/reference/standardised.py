@@ -15,7 +15,7 @@ from .rows import ones_unless
 
 @dataclass(frozen=True)
 class Standardised:
-    """What a comparison within strata shows of two groups."""
+    """The result of a comparison of two groups within strata."""
 
     #: value_1 and value_2.
     values: tuple[float, float]

@@ -1,4 +1,4 @@
-"""What every public result has in common: it pickles, compares, prints, and makes a table."""
+"""Behaviour of every public result: it pickles, compares, prints, and makes a table."""
 
 import copy
 import dataclasses

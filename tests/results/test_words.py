@@ -1,4 +1,4 @@
-"""What results say: no contradictions, sizes of groups, names of groups, few notes."""
+"""Wording of results: no contradictions, sizes of groups, names of groups, few notes."""
 
 import contextlib
 

@@ -75,7 +75,7 @@ class FileColumn:
 
     @property
     def is_binary(self) -> bool:
-        """Whether it has two values."""
+        """Return whether it has two values."""
         return self.n_values == 2
 
     @property
@@ -87,12 +87,12 @@ class FileColumn:
 
     @property
     def is_flag(self) -> bool:
-        """Whether its values are 0 and 1, or true and false."""
+        """Return whether its values are 0 and 1, or true and false."""
         texts = {plain_text(value) for value, _ in self.values}
         return self.is_binary and (texts == {"0", "1"} or texts == {"false", "true"})
 
     def has_word(self, stems: str) -> bool:
-        """Whether a word of the name is one of these, or begins with one of five letters."""
+        """Return whether a word of the name is one of these, or begins with one of five letters."""
         return self.place_of_word(stems) is not None
 
     def place_of_word(self, stems: str) -> int | None:

@@ -1,4 +1,4 @@
-"""What the lenses of an audit are run with: a model and its rows, and people of known groups."""
+"""The context of the lenses in an audit: a model and its rows, and people of known groups."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ModelInputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditContext:
-    """What the lenses of an audit are run with."""
+    """The context in which the lenses of an audit are run."""
 
     policy: Policy
     #: Single attributes, with one table behind them.

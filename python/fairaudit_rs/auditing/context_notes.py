@@ -1,4 +1,4 @@
-"""What a reader of verdicts must know of the data: base rates, decisions all alike, refusals."""
+"""Notes on the data behind verdicts: base rates, constant decisions, lenses that were not run."""
 
 from __future__ import annotations
 

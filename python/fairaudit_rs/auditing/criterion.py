@@ -28,7 +28,7 @@ _RATIO = "a number strictly between 0 and 1, such as 0.8"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Criterion:
-    """What a policy asks of one metric, or of one lens besides the questions.
+    """A criterion of a policy: one metric or one lens, with its tolerance.
 
     Parameters
     ----------
@@ -215,21 +215,21 @@ class Criterion:
 
     @property
     def is_chosen_reference(self) -> bool:
-        """Whether the data choose the group that others are compared with."""
+        """Return whether the data choose the group that others are compared with."""
         return self.reference in (HIGHEST, BEST)
 
     @property
     def is_fixed_reference(self) -> bool:
-        """Whether all groups are compared with one that is named."""
+        """Return whether all groups are compared with one that is named."""
         return self.reference is not None and not self.is_chosen_reference
 
     @property
     def has_threshold(self) -> bool:
-        """Whether anything can pass or fail."""
+        """Return whether anything can pass or fail."""
         return self.tolerance is not None or self.ratio is not None
 
     def covers(self, attribute: str) -> bool:
-        """Whether it is about an attribute."""
+        """Return whether it is about an attribute."""
         return self.attributes is None or attribute in self.attributes
 
     def to_dict(self) -> dict[str, Any]:
@@ -348,7 +348,7 @@ def _set(part: Any) -> list[tuple[str, Any]]:
 
 
 def is_default(entry: Any, value: object) -> bool:
-    """Whether a field has its default: True is not 1."""
+    """Return whether a field has its default: True is not 1."""
     if entry.default_factory is not MISSING:
         made = entry.default_factory()
         return isinstance(value, Mapping) and dict(value) == made

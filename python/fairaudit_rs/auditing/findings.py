@@ -1,4 +1,4 @@
-"""What an audit finds: one finding for each question and each other lens, with all comparisons."""
+"""Findings of an audit: one for each question and each other lens, with all comparisons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PairFinding(Value):
 
     @property
     def is_within(self) -> bool:
-        """Whether the gap is shown to be tolerated, be that a pass or not."""
+        """Return whether the gap is shown to be tolerated, be that a pass or not."""
         return is_within(self.verdict)
 
     def with_rows_to_pass(self, times: float) -> PairFinding:
@@ -85,7 +85,7 @@ class QuestionFinding(Value):
 
     @property
     def is_skipped(self) -> bool:
-        """Whether it binds and was not asked, which withholds a pass; the reason says why."""
+        """Return whether it binds but was not asked, which withholds a pass."""
         return self.binding and self.verdict == "not_asked" and not self.pairs
 
     @property
@@ -220,7 +220,7 @@ class LensTest(Value):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensFinding(Value):
-    """What another lens found for an attribute, or why it was not run.
+    """The finding of another lens for an attribute, or the reason why it was not run.
 
     It has a verdict where a criterion of the policy names the lens, with a tolerance.
     """
@@ -257,7 +257,7 @@ class LensFinding(Value):
 
     @property
     def is_share(self) -> bool:
-        """Whether values are shares, which people read as percentages."""
+        """Return whether values are shares, which people read as percentages."""
         return self.lens in ("influence", "projection")
 
     @property

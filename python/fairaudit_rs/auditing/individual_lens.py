@@ -210,7 +210,7 @@ class _AttackInputs:
 
     @property
     def bound(self) -> LensTolerance | None:
-        """What the lens is held to."""
+        """The tolerance of the lens."""
         return self.setting.bound("individual", self.name)
 
     @cached_property

@@ -89,7 +89,7 @@ def limit_intersections(
 
 
 def has_two_groups(attribute: AuditedAttribute) -> bool:
-    """Whether two groups of an attribute have enough rows to be compared."""
+    """Return whether two groups of an attribute have enough rows to be compared."""
     sizes = attribute.table.people.n_effective
     known = set(attribute.groups)
     return sum(n >= ROWS for key, n in sizes.items() if group_label(key) in known) > 1

@@ -35,7 +35,7 @@ _ENOUGH = 999
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensTolerance:
-    """What a lens is held to in an attribute."""
+    """The tolerance of a lens in an attribute, and how sure a verdict must be."""
 
     criterion: Criterion
     policy: Policy
@@ -149,7 +149,7 @@ class LensTolerance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensTolerances:
-    """What the lenses of an audit are held to."""
+    """The tolerances of all lenses of an audit."""
 
     policy: Policy
     #: Tests by lens and attribute, of those that a criterion with a tolerance names.

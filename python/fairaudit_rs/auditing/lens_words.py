@@ -1,4 +1,4 @@
-"""What other lenses found, in words: what is shown, how large it is, and what is not said.
+"""Findings of other lenses in words: the effect, its size, and the limits of the statement.
 
 They inform beside the verdict. P-values stand in tables only.
 """

@@ -44,7 +44,7 @@ _SHARE = "a number above 0 and up to 1, such as 0.95"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Policy:
-    r"""What a model is held to: criteria, and how sure a verdict has to be.
+    r"""A policy: criteria, and how sure a verdict has to be.
 
     The same policy is built here, read from a file, or taken from the shelf by name. A verdict is
     *fail* when the data show a gap beyond a tolerance, *pass* when they show that there is none,
@@ -364,7 +364,7 @@ class Policy:
         return tuple(criterion for criterion in self.criteria if not criterion.binding)
 
     def is_unknown(self, value: object) -> bool:
-        """Whether a label says that the group of a person is not known, or is missing.
+        """Return whether a label says that the group of a person is not known, or is missing.
 
         Parameters
         ----------

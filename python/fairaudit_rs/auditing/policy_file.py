@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyFile:
-    """What a file holds, and in which lines."""
+    """The content of a policy file, with the line of each key."""
 
     name: str
     content: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What a file seems to hold: which columns are people's attributes, labels, decisions and scores.
+"""A proposal for the roles of columns: attributes, labels, decisions and scores.
 
 Guesses by name and by content, made to be read and corrected: nothing is audited on their account.
 """
@@ -68,7 +68,7 @@ def combinations_of(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]
 
 
 def _is_named_after(values: set[str], column: FileColumn) -> bool:
-    """Whether a column of 0 and 1 has the name of a group, as is_female, and not white_collar."""
+    """Return whether a 0/1 column is named after a group, as is_female, unlike white_collar."""
     words = set(re.sub(r"[^a-z]+", " ", column.name.lower()).split())
     return column.is_flag and bool(words & values) and words <= values | _BESIDE
 
@@ -173,7 +173,7 @@ class Proposal:
 
     @property
     def has_labels_only(self) -> bool:
-        """Whether labels are compared in the place of decisions."""
+        """Return whether labels are compared in the place of decisions."""
         return self.decided is not None and not self.decided.is_decision
 
     def policy(self) -> Policy | None:
@@ -230,7 +230,7 @@ def _roles_by_name(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]
 
 
 def _are_opposite(decision: Candidate, label: Candidate) -> bool:
-    """Whether the favourable value of labels is not the one of decisions, or not their 1."""
+    """Return whether the favourable value of labels is not the one of decisions, or not their 1."""
     if label.favourable is None or decision.favourable is None:
         return False
     wanted = plain_text(label.favourable)
@@ -241,7 +241,7 @@ def _are_opposite(decision: Candidate, label: Candidate) -> bool:
 
 
 def _could_be(role: str, column: FileColumn) -> bool:
-    """Whether the content of a column is as its role has it."""
+    """Return whether the content of a column is as its role has it."""
     if role == "sensitive_features":
         return 2 <= column.n_values <= MOST_GROUPS or (column.is_number and "age" in column.words)
     if role == "y_score":
@@ -370,7 +370,7 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
 
 
 def _is_cut(column: FileColumn) -> bool:
-    """Whether an attribute is numbers that are cut into bands."""
+    """Return whether an attribute is numbers that are cut into bands."""
     return column.is_number and not column.is_binary and "age" in column.words
 
 

@@ -87,7 +87,7 @@ class AuditedAttribute:
 
     @property
     def is_intersection(self) -> bool:
-        """Whether several attributes make the groups."""
+        """Return whether several attributes make the groups."""
         return len(self.parts) > 1
 
 
@@ -105,13 +105,13 @@ class PosedCriterion:
 
     @property
     def name(self) -> tuple[str, ...]:
-        """What the seeds of its tests are made of."""
+        """The name from which the seeds of its tests are derived."""
         scale = "" if self.question.tolerance is None else self.question.tolerance.scale
         return (self.metric.name, self.attribute.name, scale)
 
     @property
     def family_key(self) -> Hashable:
-        """What is equal for questions that count once: those whose pairs have the same gaps."""
+        """The key of questions that count once, because their pairs have the same gaps."""
         tolerance = self.question.tolerance
         assert tolerance is not None
         is_gap = tolerance.scale == "difference"

@@ -51,7 +51,7 @@ _OBSERVED = HEADS.index("observed")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(Result):
-    """What `audit` found: a verdict, and what it rests on.
+    """The result of `audit`: a verdict, and the findings behind it.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Audit(Result):
 
     @property
     def covers_all(self) -> bool:
-        """Whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
+        """Return whether (almost) all people are in tested groups: see `Policy.strict_coverage`."""
         skipped = any(question.is_skipped for question in self.questions)
         return not skipped and verdicts.covers_enough(self.coverage, self.policy.strict_coverage)
 
@@ -183,7 +183,7 @@ class Audit(Result):
 
     @property
     def _request_lines(self) -> list[str]:
-        """What was asked, in sentences."""
+        """Return the sentences that describe the request."""
         return [] if self.request is None else list(self.request.lines(self.n_rows))
 
     def _first_line(self) -> str:
@@ -207,7 +207,7 @@ class Audit(Result):
 
     @property
     def rule_lines(self) -> list[str]:
-        """What the rule of the policy says, line by line; nothing where it has none."""
+        """Return the lines of the policy's rule; an empty list without a rule."""
         return rule_lines(self.policy, self.rule_report, self.bias_audit)
 
     def to_text(self, width: int | None = None) -> str:
@@ -356,7 +356,7 @@ class Audit(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         compared = any(question.pairs for question in self.questions) or any(
             lens_pair_rows(finding) for finding in self.others
         )

@@ -78,7 +78,7 @@ def protected_groups(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionRows:
-    """What regressions of groups on features are made on."""
+    """The rows on which groups are regressed on features."""
 
     #: Missing values are the mean of the feature, those of an indicator what the model reads there.
     features: Features

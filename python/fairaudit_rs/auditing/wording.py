@@ -72,7 +72,7 @@ class Wording(NumberStyle):
 
     @property
     def binds(self) -> bool:
-        """Whether anything could have failed."""
+        """Return whether anything could have failed."""
         return bool(self.binding or self.lenses.binding)
 
     # -- numbers -----------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Wording(NumberStyle):
 
     @property
     def _open(self) -> bool:
-        """Whether a binding question or lens was asked and is not decided."""
+        """Return whether a binding question or lens was asked and is not decided."""
         words = [criterion.verdict for criterion in self.binding if not criterion.is_skipped]
         words += [finding.verdict for finding in self.lenses.binding]
         return not all(map(verdicts.is_within, words))

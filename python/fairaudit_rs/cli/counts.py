@@ -34,7 +34,7 @@ def names_of(data: Any) -> list[str]:
 
 
 def holds_cells(data: Any) -> bool:
-    """Whether data are what `fairaudit tabulate` writes."""
+    """Return whether data are what `fairaudit tabulate` writes."""
     return are_cells(names_of(data))
 
 

@@ -114,7 +114,7 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
 
 
 def _is_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Return whether somebody can be asked."""
     return sys.stdin.isatty()
 
 

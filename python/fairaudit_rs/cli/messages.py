@@ -44,7 +44,7 @@ def print_note(text: str) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether the command was asked to print nothing but errors."""
+    """Return whether the command was asked to print nothing but errors."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET))
 

@@ -1,4 +1,4 @@
-"""What commands print and write."""
+"""Printing and writing of results by commands."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ class JointEncoding:
 
 @dataclass
 class EncodingCache:
-    """What was read of columns, for whoever asks again."""
+    """A cache of columns that were read and encoded."""
 
     limits: dict[str, int]
     parts: dict[tuple[str, ...], tuple[CombinationCounts, NDArray[Any]]] = field(

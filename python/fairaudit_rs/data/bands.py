@@ -43,7 +43,7 @@ def cut_column(column: Column, cuts: Sequence[float]) -> Column:
 
 
 def _crosses(values: NDArray[Any], cuts: Sequence[float]) -> bool:
-    """Whether there are numbers on both sides of some cut: codes of 0 and 1 are no ages."""
+    """Return whether there are numbers on both sides of some cut: codes of 0 and 1 are no ages."""
     known = values[~np.isnan(values)]
     return bool(len(known)) and any(known.min() <= cut < known.max() for cut in cuts)
 

@@ -21,7 +21,7 @@ DEFAULT_SCORE_BINS = 100
 
 
 def are_cells(names: Sequence[str]) -> bool:
-    """Whether columns are those of the frame that `Cells.to_frame` makes."""
+    """Return whether columns are those of the frame that `Cells.to_frame` makes."""
     return "count" in names and any(name.startswith("group:") for name in names)
 
 

@@ -273,7 +273,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
 
 
 def is_column(value: Any) -> bool:
-    """Whether a value looks like a column, not like one value of it."""
+    """Return whether a value looks like a column, not like one value of it."""
     return not isinstance(value, str | bytes) and hasattr(value, "__len__")
 
 
@@ -284,7 +284,7 @@ def series_name(value: Any) -> str | None:
 
 
 def is_pandas(value: Any) -> bool:
-    """Whether a value is of pandas, without importing it."""
+    """Return whether a value is of pandas, without importing it."""
     return type(value).__module__.partition(".")[0] == "pandas" and "pandas" in sys.modules
 
 

@@ -35,7 +35,7 @@ def _of(value: Any) -> list[Any]:
 
 
 def are_equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same, arrays and sequences of them entry by entry."""
+    """Return whether two values are the same, arrays and sequences of them entry by entry."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and a.dtype == b.dtype and _same_array(a, b)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):

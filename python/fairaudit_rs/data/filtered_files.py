@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """What is asked of the rows of a file."""
+    """Options for reading a file: formats, row filters and cuts."""
 
     form: TextFormat
     #: Rows to keep, as `filters.row_filter` reads it.

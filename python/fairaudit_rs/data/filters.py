@@ -111,7 +111,7 @@ class _FilterParser:
         return token
 
     def _takes(self, *values: str) -> bool:
-        """Whether these words and signs come next, which are then taken."""
+        """Return whether these words and signs come next, which are then taken."""
         ahead = self.tokens[self.at : self.at + len(values)]
         if [value for kind, value in ahead if kind in ("keyword", "sign")] != list(values):
             return False

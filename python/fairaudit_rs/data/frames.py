@@ -471,7 +471,7 @@ def _scan_parquet(file: str, wanted: list[str]) -> pl.LazyFrame:
 
 
 def _are_text(files: Sequence[str], form: TextFormat) -> bool:
-    """Whether files are text, and not Parquet."""
+    """Return whether files are text, and not Parquet."""
     are_text = [form.is_text(file) for file in files]
     if all(are_text):
         return True

@@ -123,7 +123,7 @@ def _named(label: Any, attribute: str) -> str:
 
 
 def _is_bare(label: Any) -> bool:
-    """Whether a label is a number or a truth value, also as text."""
+    """Return whether a label is a number or a truth value, also as text."""
     if not isinstance(label, str):
         return isinstance(label, bool | int | float)
     if label.strip().lower() in ("true", "false"):

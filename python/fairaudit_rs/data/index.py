@@ -66,7 +66,7 @@ def _text(label: Any) -> Any:
 
 
 def _is_plain(index: Any) -> bool:
-    """Whether the labels are the positions, as pandas makes them."""
+    """Return whether the labels are the positions, as pandas makes them."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 

@@ -1,4 +1,4 @@
-"""What values mean: labels of groups and strata, positive classes, distinct combinations."""
+"""Meaning of values: labels of groups and strata, positive classes, distinct combinations."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def missing_texts(
 
 
 def label_matches(label: Label, wanted: Any) -> bool:
-    """Whether a label is the wanted one; text also names a number or boolean that reads so.
+    """Return whether a label is the wanted one; text also names a number or boolean that reads so.
 
     None names missing values that are a group, and intervals, periods and dates go by their text.
     """
@@ -152,7 +152,7 @@ def label_matches(label: Label, wanted: Any) -> bool:
 
 
 def _equal(label: Label, wanted: Any) -> bool:
-    """Whether two values are equal; arrays and missing values of pandas do not say."""
+    """Return whether two values are equal; arrays and missing values of pandas do not say."""
     try:
         return bool(label == wanted)
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def _equal(label: Label, wanted: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedCombinations:
-    """What each distinct combination of values means."""
+    """Names of the distinct combinations of values."""
 
     groups: list[GroupKey]
     group: NDArray[np.int64]
@@ -297,7 +297,7 @@ def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> Non
 
 
 def is_coded(values: list[Label]) -> bool:
-    """Whether all values are 0 and 1, or booleans."""
+    """Return whether all values are 0 and 1, or booleans."""
     return all(value in (0, 1) and not isinstance(value, str) for value in values)
 
 

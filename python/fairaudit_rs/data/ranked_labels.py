@@ -29,7 +29,7 @@ MISSING = RankedLabel("missing", math.inf)
 
 
 def is_missing_group(label: Any) -> bool:
-    """Whether a label is that of missing values, and not a value of that name."""
+    """Return whether a label is that of missing values, and not a value of that name."""
     return isinstance(label, RankedLabel) and label.rank == math.inf
 
 

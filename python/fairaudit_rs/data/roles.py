@@ -169,7 +169,7 @@ def _in_memory(
 
 
 def _is_named(value: Any, data: Any) -> bool:
-    """Whether a value names columns of the data.
+    """Return whether a value names columns of the data.
 
     Text that repeats itself, as often as data have rows, is labels.
     """

@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def holds_rows(self) -> bool:
-        """Whether there are rows, not counts alone."""
+        """Return whether there are rows, not counts alone."""
 
     def count(
         self,
@@ -71,7 +71,7 @@ class CellsSource:
         )
 
     def has_just(self, keys: Sequence[str], scored: bool, known: bool = False) -> bool:
-        """Whether these columns, in this order, and bins of scores are all that the cells hold.
+        """Return whether the cells hold just these columns, in this order, and score bins.
 
         ``known`` asks that they have no missing values.
         """
@@ -128,7 +128,7 @@ class SharedSource:
 
     @property
     def holds_rows(self) -> bool:
-        """Whether there are rows, not counts alone."""
+        """Return whether there are rows, not counts alone."""
         return self.source.holds_rows
 
     def count(

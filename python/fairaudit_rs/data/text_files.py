@@ -70,14 +70,14 @@ class TextFormat:
                 ) from None
 
     def is_text(self, file: str | Path) -> bool:
-        """Whether a file is text: any file whose delimiter, encoding or columns are named."""
+        """Return whether a file is text, as any with a named delimiter, encoding or columns."""
         named = self.delimiter is not None or self.encoding is not None or bool(self.columns)
         return file_ending(file) in SEPARATORS or (
             named and file_ending(file) not in (".parquet", ".pq")
         )
 
     def is_plain(self, file: str) -> bool:
-        """Whether a file is read as it stands."""
+        """Return whether a file is read as it stands."""
         if self != TextFormat() or is_compressed(file) or file_ending(file) != ".csv":
             return False
         header = self.header(file, errors="replace")
@@ -196,7 +196,7 @@ OTHER_ENCODING = (
 
 
 def is_compressed(file: str | Path) -> bool:
-    """Whether a file is compressed by gzip."""
+    """Return whether a file is compressed by gzip."""
     return Path(file).suffix.lower() == _GZ
 
 

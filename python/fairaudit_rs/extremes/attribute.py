@@ -49,7 +49,7 @@ class AttributeLevels:
 
     @property
     def name(self) -> str:
-        """What it is called in a sentence."""
+        """The name in a sentence."""
         return " and ".join(self.names)
 
     def levels_of_rows(self) -> NDArray[Any] | dict[str, NDArray[Any]]:

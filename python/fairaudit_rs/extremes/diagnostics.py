@@ -37,7 +37,7 @@ def _checked(ks: Sequence[int], n: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CvTest:
-    """Whether a tail is heavier than an exponential one, by the coefficient of variation.
+    """A test for a tail heavier than exponential, by the coefficient of variation.
 
     A test that a tail is *not heavier* than exponential: lighter tails pass, so passing does not
     say that a tail is exponential. Every k is a test at the level; all of them together reject
@@ -71,7 +71,7 @@ class CvTest:
 
     @property
     def passes(self) -> bool | None:
-        """Whether all coefficients stay below; None where one is not measurable."""
+        """Return whether all coefficients stay below; None where one is not measurable."""
         if self.n_above:
             return False
         return None if np.isnan(self.values).any() else True

@@ -35,7 +35,7 @@ class Flips(ABC):
 
     @property
     def forms(self) -> tuple[FeatureForm, ...]:
-        """What tells rows apart besides X: rows that are alike in it may have other flips."""
+        """Further columns that distinguish rows: rows that are equal in X may have other flips."""
         return ()
 
     @property
@@ -46,7 +46,7 @@ class Flips(ABC):
     @property
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of them."""
+        """Notes on the counterfactuals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class LevelFlips(Flips):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of them."""
+        """Notes on the counterfactuals."""
         notes = []
         for level in np.flatnonzero(self.targets[:, 0] < 0).tolist():
             name = group_name(group_label(self.attribute.keys[level]))
@@ -117,7 +117,7 @@ class MappedFlips(Flips):
 
     @property
     def forms(self) -> tuple[FeatureForm, ...]:
-        """What tells rows apart besides X."""
+        """Further columns that distinguish rows."""
         return self.maps
 
     @property
@@ -127,7 +127,7 @@ class MappedFlips(Flips):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of them."""
+        """Notes on the counterfactuals."""
         return (
             (_several(f"{len(self.maps)} counterfactuals of flip"),) if len(self.maps) > 1 else ()
         )

@@ -60,7 +60,7 @@ class FeatureForm(ABC):
 
     @property
     def kind(self) -> str:
-        """What it is, for a message."""
+        """The kind of object, for a message."""
         return type(self.given).__name__
 
     def called(self, place: int) -> str:

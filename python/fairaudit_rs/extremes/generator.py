@@ -35,7 +35,7 @@ NAMED: dict[str, Callable[[], Generator]] = {
 
 @runtime_checkable
 class Generator(Protocol):
-    """What makes rows like those it was fitted to."""
+    """A generator of rows like those it was fitted to."""
 
     def fit(self, X: Any, rng: Any = None) -> Any:
         """Learn the rows of a frame; return the generator."""

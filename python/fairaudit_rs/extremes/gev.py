@@ -308,7 +308,7 @@ class GevFit(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show."""
+        """The names of the tables that `to_frame` returns."""
         return ("law",)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ class MixedColumn:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether the user's column holds numbers, be they few."""
+        """Return whether the user's column holds numbers, be they few."""
         return self.kind != "levels" or is_number(self.labels[0])
 
     def own(self, values: Floats) -> Any:

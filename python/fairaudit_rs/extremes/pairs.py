@@ -44,7 +44,7 @@ class GroupTail:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TailMeasurements:
-    """What is measured in all groups."""
+    """The measurements of all groups."""
 
     groups: tuple[GroupTail, ...]
     comparisons: tuple[TailComparison, ...]

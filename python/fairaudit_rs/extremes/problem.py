@@ -48,7 +48,7 @@ NONE = LevelEstimate(math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, kw_only=True)
 class ReturnLevel:
-    """What one row in `horizon` exceeds.
+    """A return level: the value that one row in `horizon` exceeds.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class TailProblem(Value):
 
     @cached_property
     def footing(self) -> FitBasis:
-        """What the fit is of, or why there is none."""
+        """The numbers behind the fit, or the reason why there is none."""
         return _footing(self)
 
     @property
@@ -181,7 +181,7 @@ class TailProblem(Value):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be known of the fit."""
+        """Notes on the fit."""
         edge = (AT_EDGE,) if self.fit is not None and self.fit.at_edge else ()
         return (*self.footing.notes, *edge)
 
@@ -238,11 +238,11 @@ class TailProblem(Value):
         return max(1, math.floor(-1 / math.expm1(math.log(tail) / self.n)))
 
     def reaches(self, m: float) -> bool:
-        """Whether the fit says something about a horizon."""
+        """Return whether the fit says something about a horizon."""
         return self.fit is not None and m * self.fit.k / self.n >= LEAST_HORIZON
 
     def is_measured(self, m: float) -> bool:
-        """Whether order statistics limit the level from both sides."""
+        """Return whether order statistics limit the level from both sides."""
         return self.n >= FEWEST_ROWS and self.sorted.order_limits(m, self.confidence)[2]
 
     def cuts(self, m: float, call: _native.Call) -> _native.Cuts:
@@ -330,7 +330,7 @@ class TailProblem(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class FitBasis:
-    """What a fit is of."""
+    """The numbers that a fit is based on."""
 
     #: The known end that the scale is made with; None: the scale of the values.
     upper: float | None

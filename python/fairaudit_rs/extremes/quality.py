@@ -71,7 +71,7 @@ class Quality(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show."""
+        """The names of the tables that `to_frame` returns."""
         return ("measures",)
 
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""What a test of extremes found."""
+"""The result of a test of extremes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GroupMean:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class ExtremeResult(Finding):
-    """What `extreme_test` found; see there for what the numbers mean.
+    """The result of `extreme_test`, which explains the numbers.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class ExtremeResult(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("pairs", "groups", "return_levels")
 
     @property

@@ -216,7 +216,7 @@ class _FittedSetting:
     ecd: float
 
     def beats(self, other: _FittedSetting) -> bool:
-        """Whether it is as good in both and was there before, or better in one."""
+        """Return whether it is as good in both and was there before, or better in one."""
         return self.accuracy >= other.accuracy and self.ecd <= other.ecd
 
 

@@ -1,4 +1,4 @@
-"""What a tail-aware search found: every setting that was tried, and the report of the best."""
+"""The result of a tail-aware search: every setting tried, and the report on the best."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SearchResult(Result):
-    """What `ecd_search` found; see there for what the numbers mean.
+    """The result of `ecd_search`, which explains the numbers.
 
     ``print(result)`` is a sentence.
 
@@ -177,7 +177,7 @@ class SearchResult(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("trials", "pairs", "groups")
 
     def _rows_of(self, table: str) -> list[dict[str, Any]]:

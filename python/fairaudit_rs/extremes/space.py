@@ -60,7 +60,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class DrawFunction:
-    """What a function of the user's, or a distribution, draws."""
+    """A distribution, or a function of the user's that draws values."""
 
     function: Callable[[np.random.Generator], Any]
 
@@ -118,7 +118,7 @@ def _range(name: str, given: tuple[Any, ...]) -> Range:
 
 
 class Sampler(Protocol):
-    """What proposes settings, and hears what came of them."""
+    """A sampler: proposes settings, and receives their results."""
 
     #: How many settings there are to try.
     n_settings: int

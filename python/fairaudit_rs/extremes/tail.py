@@ -1,4 +1,4 @@
-"""What is known of one tail."""
+"""The fit of one tail."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TailFit(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show."""
+        """The names of the tables that `to_frame` returns."""
         return ("return_levels",)
 
     # -- numbers ---------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class TailFit(Finding):
 
     @property
     def feasible(self) -> bool | None:
-        """Whether worst cases grow slowly enough to be guarded against; None where it is not known.
+        """Return whether worst cases grow slowly enough to guard against; None if unknown.
 
         A tail of type III ends, one of type II grows as a power of the horizon. With type I nobody
         knows: the interval of the shape holds 0 and heavier tails too.

@@ -28,7 +28,7 @@ class Attack:
     feature_names: tuple[str, ...] | None
 
     def __eq__(self, other: object) -> bool:
-        """Whether another flow moved its rows as far, whatever their features are called."""
+        """Return whether another flow moved its rows as far, whatever their features are called."""
         return isinstance(other, Attack) and np.array_equal(self.moved, other.moved, equal_nan=True)
 
     def __hash__(self) -> int:
@@ -62,7 +62,7 @@ class StoredAttack:
     feature_names: tuple[str, ...] | None
 
     def __eq__(self, other: object) -> bool:
-        """Whether another flow moved its rows as far, whatever their features are called."""
+        """Return whether another flow moved its rows as far, whatever their features are called."""
         return isinstance(other, StoredAttack) and np.array_equal(
             self.moved, other.moved, equal_nan=True
         )

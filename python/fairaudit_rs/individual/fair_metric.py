@@ -391,7 +391,7 @@ class FairMetric(Value):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _SubspaceFit(Value):
-    """What a sensitive subspace is fitted on and by."""
+    """The rows and options for fitting a sensitive subspace."""
 
     rows: Floats
     attributes: list[ProtectedAttribute]

@@ -434,7 +434,7 @@ def _warnings(
 
 
 def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
-    """Whether ratios differ by no more than rounding, of the precision of the engine."""
+    """Return whether ratios differ by no more than rounding, of the precision of the engine."""
     if len(ratios) < 2 or not np.isfinite(ratios).all():
         return False
     rounding = 1e-4 if engine.endswith(("float32", "float16")) else _EQUAL

@@ -55,7 +55,7 @@ class Losses:
 
     @cached_property
     def ends_unknown(self) -> bool:
-        """Whether a row that counts has no loss after the flow."""
+        """Return whether a row that counts has no loss after the flow."""
         return self.n_of(np.isnan(self.end)) > 0
 
     @property

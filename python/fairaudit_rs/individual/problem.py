@@ -1,4 +1,4 @@
-"""What a flow starts from: rows, what their scores are measured against, a fair metric."""
+"""The starting point of a flow: rows, targets of their scores, a fair metric."""
 
 from __future__ import annotations
 

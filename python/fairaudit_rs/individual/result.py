@@ -1,4 +1,4 @@
-"""What an individual test found."""
+"""The result of an individual test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IndividualResult(Finding):
-    """What `individual_test` found; see there for what the numbers mean.
+    """The result of `individual_test`, which explains the numbers.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class IndividualResult(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("value", "path")
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:

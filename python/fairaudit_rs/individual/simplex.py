@@ -108,7 +108,7 @@ def _indicators(rows: Floats) -> list[int]:
 
 
 def _have_one_each(rows: Floats, columns: Sequence[int]) -> bool:
-    """Whether some columns of zeros and ones add up to 1 in every row."""
+    """Return whether some columns of zeros and ones add up to 1 in every row."""
     for part in _parts(len(rows)):
         total = sum(rows[part, column] for column in columns)
         if not np.all(total == 1):

@@ -1,4 +1,4 @@
-"""What the scores of the rows are measured against: labels, classes or numbers."""
+"""Targets of the scores: labels, classes or numbers."""
 
 from __future__ import annotations
 

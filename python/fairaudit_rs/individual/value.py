@@ -195,7 +195,7 @@ def bootstrap_mean(
 
 @dataclass(frozen=True)
 class SkewCorrection:
-    """What each row adds to an estimate, and what that does to the bounds of a normal law."""
+    """The correction of normal bounds for skewness, from what each row adds to an estimate."""
 
     #: psi_i, of mean 0: the variance of the estimate is that of its mean.
     influence: Floats

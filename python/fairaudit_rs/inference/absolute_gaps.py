@@ -1,4 +1,4 @@
-"""Whether the size of a second gap differs from that of a first one.
+"""Tests of a change in the size of a gap.
 
 With D = g_2 - g_1 and S = g_2 + g_1 the change of the size is |g_2| - |g_1| = sign(D S) min(|D|,
 |S|): the second gap is smaller where D and S have opposite signs, which takes two tests.

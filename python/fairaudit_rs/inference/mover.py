@@ -32,7 +32,7 @@ class ValueWithLimits:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are limits."""
+        """Return whether there are limits."""
         return not math.isnan(self.limits(1.0)[0])
 
     def logarithm(self) -> ValueWithLimits:

@@ -32,7 +32,7 @@ class WithinStrata:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the groups share no stratum."""
+        """Return whether the groups share no stratum."""
         return not len(self.rows)
 
     @cached_property
@@ -89,7 +89,7 @@ class WithinStrata:
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """What the pooled rates of the strata at any margin, and their variance, are made of."""
+        """Return the parts of the pooled rates of the strata at any margin, and of their variance."""
         (n, m), both = self.rows.T, self._both
         return self.hits.sum(axis=1) / both, m / both, n * m / both**2, both - 1
 

@@ -58,7 +58,7 @@ class AlignmentPart:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class AlignmentResult(InfluenceResult):
-    """What `influence_audit` found of ``metric="calibration"`` or ``"divergence"``.
+    """The result of `influence_audit` for ``metric="calibration"`` or ``"divergence"``.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class AlignmentResult(InfluenceResult):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("parts", "groups")
 
     def summary(self) -> str:
@@ -110,7 +110,7 @@ def _sentence(part: AlignmentPart) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _AlignmentFinding:
-    """What both kinds of audit have in common."""
+    """The part that both kinds of audit share."""
 
     parts: tuple[AlignmentPart, ...]
     #: The place of the part that is the estimate.

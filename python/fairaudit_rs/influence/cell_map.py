@@ -64,7 +64,7 @@ class CellMap:
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether another map moves the same rows to the same ones."""
+        """Return whether another map moves the same rows to the same ones."""
         if not isinstance(other, CellMap):
             return NotImplemented
         mine, its = (

@@ -40,12 +40,12 @@ class Code(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """What the columns are."""
+        """The kind of the columns."""
         ...
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """What they stand for."""
+        """The levels that the columns stand for."""
         ...
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
@@ -58,7 +58,7 @@ class Code(Protocol):
 
     @property
     def ones(self) -> list[float]:
-        """What counts as 1 in its columns as given, where they have two values."""
+        """The values that count as 1 in its columns, where they have two values."""
         ...
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
@@ -144,7 +144,7 @@ class TextCode:
 
     @property
     def is_truth(self) -> bool:
-        """Whether the data have truth, not text."""
+        """Return whether the data have truth, not text."""
         return all(isinstance(label, bool) for label in self.labels)
 
     def _place(self, name: str | None) -> int:
@@ -308,12 +308,12 @@ class Coding(Value):
 
     @property
     def ones(self) -> list[float]:
-        """What counts as 1 in each column, where it has two values."""
+        """The value that counts as 1 in each column, where it has two values."""
         return [value for code in self.codes for value in code.ones]
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """What the columns are."""
+        """The kind of the columns."""
         features, first = [], 0
         for code in self.codes:
             width = len(code.levels) if code.kind == "categorical" else 1

@@ -1,4 +1,4 @@
-"""What it costs to send a row of features to another one, and what must not change."""
+"""The cost of changing a row of features, and the features that must not change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ChangeCost:
 
     @property
     def is_a_metric(self) -> bool:
-        """Whether a detour never costs less."""
+        """Return whether a detour never costs less."""
         return self.function is None
 
     def strata(self, *rows: Floats) -> list[Codes]:

@@ -44,7 +44,7 @@ _SAMPLING = 8
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Counterfactual(Finding):
-    """What `InfluenceResult.descend` found; see there for what the numbers mean.
+    """The result of `InfluenceResult.descend`, which explains the numbers.
 
     Attributes
     ----------
@@ -119,12 +119,12 @@ class Counterfactual(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("features", "groups", "path")
 
     @property
     def reached(self) -> bool:
-        """Whether the gap is shown to be below the tolerance."""
+        """Return whether the gap is shown to be below the tolerance."""
         return self.status == "reached"
 
     @property

@@ -57,7 +57,7 @@ class GapTarget:
 
     @property
     def has_moving_denominator(self) -> bool:
-        """Whether the map changes the denominator: scores of 0 would do then."""
+        """Return whether the map changes the denominator: scores of 0 would do then."""
         return any(_moves(rate.denominator) for rate in self.measure.rates)
 
     def coefficients(self, count: Floats) -> tuple[Floats, Floats]:

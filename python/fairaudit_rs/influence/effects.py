@@ -1,4 +1,4 @@
-"""What a repair does to every rate, measured on rows that had no part in it."""
+"""Effects of a repair on every rate, measured on rows that were not used to fit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every feature moves alone: ceteris-paribus scores, or what stands in their place."""
+"""Effects of single features: ceteris-paribus scores, or their substitutes."""
 
 from __future__ import annotations
 

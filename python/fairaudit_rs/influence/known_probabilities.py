@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownProbabilities:
-    """What is known by row of the target group and of the others; None where it is not."""
+    """Known probabilities by row of the target group and of the others; None where unknown."""
 
     #: P(y = 1 | X) in the own group.
     outcome: Floats | None

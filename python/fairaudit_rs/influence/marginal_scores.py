@@ -89,7 +89,7 @@ class KindSums:
 
 @dataclass(frozen=True)
 class FeatureContrast:
-    """What a score compares: two values of a feature, or its slope."""
+    """The contrast behind a score: two values of a feature, or its slope."""
 
     feature: str
     kind: str
@@ -128,7 +128,7 @@ class FeatureScore:
 
     @property
     def has_few_events(self) -> bool:
-        """Whether its interval may be off for want of events."""
+        """Return whether its interval may be off for want of events."""
         return self.n_events < ENOUGH_EVENTS
 
     def interval(self, level: float) -> tuple[float, float]:

@@ -61,7 +61,7 @@ class Measure:
 
     @property
     def needs_labels(self) -> bool:
-        """Whether labels play a part."""
+        """Return whether labels play a part."""
         if self.name == "calibration":
             return True
         sides = [side for rate in self.rates for side in (rate.numerator, rate.denominator)]

@@ -130,7 +130,7 @@ class Repair(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("rates", "groups")
 
     @property
@@ -398,7 +398,7 @@ class Repair(Finding):
 
 
 def _is(key: tuple[Any, ...], name: Any) -> bool:
-    """Whether the key of a group is that of a name, or of several of them."""
+    """Return whether the key of a group is that of a name, or of several of them."""
     parts = _parts(name)
     return len(key) == len(parts) and all(map(label_matches, key, parts))
 

@@ -1,4 +1,4 @@
-"""What an influence audit found."""
+"""The result of an influence audit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ProxyScore:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class InfluenceResult(Finding):
-    """What `influence_audit` found; see there for what the numbers mean.
+    """The result of `influence_audit`, which explains the numbers.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class InfluenceResult(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("features", "groups")
 
     @property

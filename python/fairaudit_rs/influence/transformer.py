@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 
 class RowRepair(Protocol):
-    """What gives rows of a group other features."""
+    """A repair that changes the features of rows."""
 
     def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
         """Return rows with other features."""

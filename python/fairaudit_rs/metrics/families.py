@@ -326,7 +326,7 @@ class _RatioFamily(MetricFamily):
 
     @property
     def _has_limits(self) -> bool:
-        """Whether the user said between which ends values lie, which every one is held against."""
+        """Return whether the user gave the range of values, which is then enforced."""
         return self.metric.bounds is not None and not callable(self.metric.bounds)
 
     def bounds(self, columns: Columns) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""What every family of metrics is asked: what it reads, what it adds up, what it cannot.
+"""The interface of metric families: the columns they read, their sums and their limits.
 
 A family is asked through `Metric.kind`; nobody asks for its name to decide what to do.
 """
@@ -39,7 +39,7 @@ class RowClasses:
 
 
 class MetricFamily:
-    """What all metrics of a family do, for one of them."""
+    """The family of a metric: how its metrics read data and are computed."""
 
     reads: ClassVar[Reads]
     #: Whether the metric is a formula over tp, fp, fn, tn.
@@ -76,12 +76,12 @@ class MetricFamily:
 
     @property
     def is_proportion(self) -> bool:
-        """Whether the metric is the share of a set of rows that lie in a subset of it."""
+        """Return whether the metric is the share of a set of rows that lie in a subset of it."""
         return False
 
     @property
     def is_separate(self) -> bool:
-        """Whether a joint criterion is one of proportions that share no rows."""
+        """Return whether a joint criterion is one of proportions that share no rows."""
         return False
 
     @property
@@ -99,7 +99,7 @@ class MetricFamily:
 
     @property
     def compares_labels(self) -> bool:
-        """Whether few rows of one label are too few, whatever the number of rows."""
+        """Return whether few rows of one label are too few, whatever the number of rows."""
         return False
 
     def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
@@ -118,7 +118,7 @@ class MetricFamily:
 
     @property
     def denominator_rows(self) -> str | None:
-        """What the rows in the denominator are called, when they have a plain name."""
+        """The name of the rows in the denominator, when they have a plain one."""
         return None
 
     @property

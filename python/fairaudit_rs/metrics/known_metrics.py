@@ -307,7 +307,7 @@ def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def _are_probabilities(rows: Mapping[str, NDArray[np.float64]]) -> bool:
-    """Whether scores lie from 0 to 1, and labels are 0 and 1."""
+    """Return whether scores lie from 0 to 1, and labels are 0 and 1."""
     score, label = rows["y_score"], rows.get("y_true", np.zeros(0))
     if not len(score) or score.min() < 0 or score.max() > 1:
         return False

@@ -317,7 +317,7 @@ def _told(description: object) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """Whether a text can be encoded: halves of surrogates cannot."""
+    """Return whether a text can be encoded: halves of surrogates cannot."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 

@@ -1,4 +1,4 @@
-"""What a metric is: a row of the registry, or one of the user's."""
+"""Metrics: rows of the registry, or the user's own."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Metric:
 
     @cached_property
     def kind(self) -> MetricFamily:
-        """What all metrics of the family do: read data, add up, say what they cannot."""
+        """The family of the metric: how it reads and sums data, and its limits."""
         return FAMILIES[self.family](self)
 
     @property
@@ -121,12 +121,12 @@ class Metric:
 
     @property
     def is_counts(self) -> bool:
-        """Whether the metric is a formula over tp, fp, fn, tn."""
+        """Return whether the metric is a formula over tp, fp, fn, tn."""
         return self.kind.is_formula
 
     @property
     def is_proportion(self) -> bool:
-        """Whether the metric is the share of a set of rows that lie in a subset of it."""
+        """Return whether the metric is the share of a set of rows that lie in a subset of it."""
         return self.kind.is_proportion
 
     @property
@@ -141,7 +141,7 @@ class Metric:
 
     @property
     def denominator_rows(self) -> str | None:
-        """What the rows in the denominator are called, when they have a plain name."""
+        """The name of the rows in the denominator, when they have a plain one."""
         return self.kind.denominator_rows
 
     @property
@@ -151,7 +151,7 @@ class Metric:
 
     @property
     def is_separate(self) -> bool:
-        """Whether a joint criterion is one of proportions that share no rows."""
+        """Return whether a joint criterion is one of proportions that share no rows."""
         return self.kind.is_separate
 
     def influence(

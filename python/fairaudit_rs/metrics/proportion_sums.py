@@ -16,7 +16,7 @@ _ROUNDING = 1e-12
 
 
 class Proportion(NamedTuple):
-    """What a share is multiplied with, and the positions of its hits and of its misses."""
+    """A proportion: its factor, and the positions of its hits and misses."""
 
     factor: float
     hits: int

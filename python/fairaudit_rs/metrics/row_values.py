@@ -1,4 +1,4 @@
-"""What a metric adds up over rows: scores by label, fractions, counts of weighted rows."""
+"""Values that metrics sum over rows: scores by label, fractions, counts of weighted rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Sums = Callable[[Floats], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """What exchanges its group, and how the statistic of such a test is scaled."""
+    """The units that exchange groups, and the scaling of the statistic."""
 
     units: _native.Units
     scaling: str
@@ -352,7 +352,7 @@ def of_one_row(function: RowFunction) -> RowFunction:
 
 
 def is_of_one_row(source: Any) -> TypeGuard[RowFunction]:
-    """Whether a row value is a function that was marked so."""
+    """Return whether a row value is a function that was marked so."""
     return getattr(source, _OF_ONE_ROW, False) is True
 
 

@@ -1,4 +1,4 @@
-"""What a model must offer, our models, and adapters that make them of fitted ones.
+"""The model protocol, our models, and adapters that make them from fitted ones.
 
 A model of this package offers four methods (`Model`): `decision_function`, `decision`,
 `predict_proba` and `distance`. `LinearModel` and `KernelModel` are made from numbers, `TorchModel`

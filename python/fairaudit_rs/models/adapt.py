@@ -1,4 +1,4 @@
-"""What a model must offer, and models of ours made of whatever was fitted elsewhere."""
+"""The model protocol, and the adapter that makes our models from fitted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sklearn import from_sklearn, is_tree
 
 @runtime_checkable
 class Model(Protocol):
-    """What a model must offer; a class of the user's with these methods is a model too."""
+    """The protocol of models; any class with these methods is a model."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the score of every row, before any link."""

@@ -70,7 +70,7 @@ class BinaryModel(ABC):
         self.boundary = math.log(value / (1 - value)) if chosen == "logit" else value
 
     def __eq__(self, other: object) -> bool:
-        """Whether another model scores and decides all rows alike, by the same numbers."""
+        """Return whether another model scores and decides all rows alike, by the same numbers."""
         if not isinstance(other, BinaryModel) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = (

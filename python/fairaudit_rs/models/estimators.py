@@ -1,4 +1,4 @@
-"""What every estimator of scikit-learn is asked, without importing it."""
+"""Checks of scikit-learn estimators, without importing it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class KernelFunction(Value):
 
     @cached_property
     def centre(self) -> Floats:
-        """What is taken off all rows."""
+        """The centre that is subtracted from all rows."""
         # Differences alone matter to rbf; around 0 they round least (few may be far away).
         centre = np.median(self.support_vectors, axis=0) if self.name == "rbf" else 0.0
         return np.broadcast_to(centre, self.support_vectors.shape[1:])

@@ -209,7 +209,7 @@ class MulticlassModel:
         return cls(TorchScores(module, checked.dtype, checked.n_classes, width), classes, names)
 
     def __eq__(self, other: object) -> bool:
-        """Whether another model scores all rows alike, by the same numbers."""
+        """Return whether another model scores all rows alike, by the same numbers."""
         if not isinstance(other, MulticlassModel):
             return NotImplemented
         mine, theirs = (

@@ -1,4 +1,4 @@
-"""What scikit-learn does to columns before a model, as one affine map of features.
+"""Preprocessing steps of scikit-learn as one affine map of features.
 
 Every column that a fitted preprocessing makes is ``scale * feature + shift`` of one feature: a
 column of numbers, or the indicator of a value. A linear model, or the first layer of a network,
@@ -100,7 +100,7 @@ class PreprocessedColumns:
 
     @property
     def fill_by_name(self) -> dict[str | int, Any]:
-        """What stands for missing values of a column, by its name, or position without one."""
+        """The fill value of each column, by its name, or position without one."""
         names = self.names
         return {place if names is None else names[place]: v for place, v in self.fill.items()}
 
@@ -127,7 +127,7 @@ def steps_of(model: Any) -> list[tuple[str, Any]]:
 
 
 def _is_word(step: Any, word: str) -> bool:
-    """Whether a step is a word, None, or the transformer that scikit-learn makes of it."""
+    """Return whether a step is a word, None, or the transformer that scikit-learn makes of it."""
     if step is None or isinstance(step, str):
         return step in (None, word)
     identity = "FunctionTransformer" in sklearn_names(step) and step.func is None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Scores(Protocol):
-    """What gives the scores of rows; which class it is says how a flow follows them."""
+    """A function from rows to scores; its class decides how a flow follows them."""
 
     @property
     def n_scores(self) -> int:

@@ -118,7 +118,7 @@ def last_step(model: Any) -> Any:
 
 
 def is_tree(model: Any) -> bool:
-    """Whether a model is made of trees, so that its score is piecewise constant."""
+    """Return whether a model is made of trees, so that its score is piecewise constant."""
     package = type(model).__module__.partition(".")[0]
     known = package in ("sklearn", "lightgbm", "xgboost", "catboost")
     return known and any(word in type(model).__name__ for word in _TREES)

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TorchScores:
-    """What a module gives, in a precision of the user's."""
+    """The output of a torch module, in the precision of the user's choice."""
 
     module: torch.nn.Module
     dtype: str | None

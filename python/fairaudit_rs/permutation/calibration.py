@@ -53,7 +53,7 @@ class RejectionRate:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationReport(Result):
-    """What `calibrate` found.
+    """The result of `calibrate`.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class CalibrationReport(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether the false alarms are compatible with the level; few audits always are."""
+        """Return whether the false alarms are compatible with the level; few audits always are."""
         return self.false_alarms.confidence_interval[0] <= self.level
 
     def summary(self) -> str:
@@ -136,7 +136,7 @@ class CalibrationReport(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("gaps", "groups") if self.group_sizes else ("gaps",)
 
     def group_rows(self) -> list[dict[str, Any]]:

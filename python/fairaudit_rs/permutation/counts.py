@@ -111,7 +111,7 @@ class ClassCountProblem(LabelledProblem):
 
     @property
     def stratified(self) -> bool:
-        """Whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within strata of the user's."""
         return len(self.counts) > 1
 
     def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
@@ -230,13 +230,13 @@ class CountProblem(ClassCountProblem):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
         ties = "scores within one bin count as tied; more bins or the scores themselves tell more"
         return (*self.notes_of_few(), *self.notes_of_strata(), *([ties] if self.binned else []))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether values lie between two known ends and have limits there."""
+        """Return whether values lie between two known ends and have limits there."""
         return bool(self.metric.kind.sum_of) or super().is_bounded
 
     def limited(self, position: int) -> mover.ValueWithLimits:

@@ -50,7 +50,7 @@ class EquivalenceComparison:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EquivalenceResult(StratifiedFinding):
-    """What `equivalence_test` found; a small p-value shows that no gap exceeds the margin.
+    """The result of `equivalence_test`; a small p-value shows that no gap exceeds the margin.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ class GroupedMetric(Protocol):
 
 
 class MarginTest(NamedTuple):
-    """What is known of a difference or ratio at a lower and an upper margin."""
+    """The statistics of a difference or ratio at a lower and an upper margin."""
 
     tails: TolerancePValues
     #: Of the one of "at most the lower" and "at least the upper" that is further from rejecting;
@@ -179,7 +179,7 @@ class FormulaMethod(ABC):
 
     @property
     def takes_zero(self) -> bool:
-        """Whether ratios of a value of 0 have an interval."""
+        """Return whether ratios of a value of 0 have an interval."""
         return False
 
     def why_unknown(self, pair: Pair) -> str | None:
@@ -246,7 +246,7 @@ class MantelHaenszelMethod(FormulaMethod):
 
     @property
     def takes_zero(self) -> bool:
-        """Whether ratios of a value of 0 have an interval."""
+        """Return whether ratios of a value of 0 have an interval."""
         return True
 
     def ratio(self, pair: Pair, level: float) -> Interval:

@@ -83,7 +83,7 @@ class FunctionProblem(Problem):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
         notes = []
         if any(math.isnan(entry.variance) for entry in self.evaluations):
             notes.append(
@@ -113,7 +113,7 @@ class FunctionProblem(Problem):
 
     @property
     def stratified(self) -> bool:
-        """Whether rows are exchanged within strata of the user's."""
+        """Return whether rows are exchanged within strata of the user's."""
         return bool(self.rows.cells.strata_names)
 
     def make_test(self, chosen: tuple[int, ...]) -> FunctionRun:
@@ -227,7 +227,7 @@ class FunctionProblem(Problem):
 
     @property
     def has_bootstrap_t(self) -> bool:
-        """Whether samples of samples tell a variance of each: of rows that are drawn alone."""
+        """Return whether nested samples give variances: only for rows drawn one by one."""
         return not self.stratified and self.rows.cluster is None
 
     def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:

@@ -31,7 +31,7 @@ METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IntervalResult(StratifiedFinding):
-    """What `intervals` found; ``estimate`` is the gap of two groups, or the largest gap of more.
+    """The result of `intervals`; ``estimate`` is the gap, of three or more groups the largest.
 
     Nothing is tested: ``statistic`` and ``pvalue`` are NaN.
 
@@ -113,7 +113,7 @@ class IntervalResult(StratifiedFinding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("estimates", *super().tables)
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:

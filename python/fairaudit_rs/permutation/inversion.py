@@ -29,7 +29,7 @@ _BOTH = ("greater", "less")
 
 @dataclass(frozen=True)
 class InversionMethod(FormulaMethod):
-    """What replicates of a problem of means or ratios say of gaps, ratios and values."""
+    """Intervals of gaps, ratios and values by inverting a test, for means and ratios."""
 
     problem: Any
     draws: _native.Draws
@@ -42,7 +42,7 @@ class InversionMethod(FormulaMethod):
 
     @property
     def takes_zero(self) -> bool:
-        """Whether ratios of a value of 0 have an interval: where no value can be less."""
+        """Return whether ratios of a value of 0 have an interval: where no value can be less."""
         melded = self._melded(range(len(self.problem.keys)))
         return melded is not None and melded.bounds[0] >= 0
 

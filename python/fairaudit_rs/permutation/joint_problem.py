@@ -68,12 +68,12 @@ class JointProblem(ClassCountProblem):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
         return tuple(dict.fromkeys(note for part in self.components for note in part.notes))
 
     @property
     def why_undirected(self) -> str | None:
-        """What makes one-sided alternatives mean nothing."""
+        """The reason why one-sided alternatives are not defined."""
         return super().why_undirected or "a joint criterion"
 
     def _gap(self, pair: Pair) -> Gap:

@@ -75,7 +75,7 @@ class MeldableProblem(Protocol):
 
     @property
     def metric(self) -> Metric:
-        """What is compared."""
+        """The metric that is compared."""
 
     @property
     def keys(self) -> Sequence[GroupKey]:
@@ -99,7 +99,7 @@ class MeldableProblem(Protocol):
 
     @property
     def stratified(self) -> bool:
-        """Whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within strata of the user's."""
 
     @property
     def evaluations(self) -> Sequence[_native.Evaluation]:
@@ -168,7 +168,7 @@ def has_few(ratio: ClusteredRatio, size: float) -> bool:
 
 
 def _few(problem: MeldableProblem) -> bool:
-    """Whether some mean of rows that all count the same has too few of them, all being compared."""
+    """Return whether some unweighted mean has too few rows, all groups being compared."""
     if problem.metric.kind.reads != "rows":
         return False
     bounds = problem.metric.kind.bounds(problem.rows.columns)

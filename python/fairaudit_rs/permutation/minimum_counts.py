@@ -52,7 +52,7 @@ class GroupCount(Value):
 
     @property
     def is_tested(self) -> bool:
-        """Whether it is compared with others."""
+        """Return whether it is compared with others."""
         return self.reason is None
 
     @property
@@ -97,7 +97,7 @@ class MinimumCounts:
 
     @property
     def told(self) -> str:
-        """What a group needs, in words."""
+        """Return a sentence on the rows that a group needs."""
         rows = f"{self.wanted:,} rows that count"
         return f"{rows}, {self.of_each_label} of each label" if self.of_each_label else rows
 
@@ -127,7 +127,7 @@ def _rows(n: int, which: str) -> str:
 
 
 def _rests_on_labels(metric: Metric) -> bool:
-    """Whether few rows of one label are too few: F1, AUC, losses of scores, any function."""
+    """Return whether few rows of one label are too few: F1, AUC, losses of scores, any function."""
     kind = metric.kind
     of_losses = kind.reads == "rows" and "y_true" in metric.needs and not metric.is_residual
     return kind.compares_labels or of_losses or kind.reads == "function"

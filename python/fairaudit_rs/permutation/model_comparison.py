@@ -1,4 +1,4 @@
-"""What a comparison of two models on the same rows found."""
+"""The result of a comparison of two models on the same rows."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class GapChange:
 
     @property
     def turned(self) -> bool:
-        """Whether the second gap has the other sign."""
+        """Return whether the second gap has the other sign."""
         return self.gap_of_first * self.gap_of_second < 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverallChange:
-    """What becomes of all compared rows together."""
+    """The change over all compared rows."""
 
     #: "accuracy"; "agreement", the share of rows decided alike, where there are no labels; else
     #: the metric itself, in all rows.
@@ -100,7 +100,7 @@ def _interval(low: float, high: float, level: float) -> str:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ModelComparison(Finding):
-    """What `compare_models` found; ``estimate`` is below 0 where the gap became smaller.
+    """The result of `compare_models`; ``estimate`` is below 0 if the gap became smaller.
 
     Of more than two groups, estimate, statistic, p-value and interval are those of the pair with
     the smallest adjusted p-value.
@@ -214,7 +214,7 @@ class ModelComparison(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("pairs", "groups")
 
     def rows(self) -> list[dict[str, Any]]:

@@ -88,7 +88,7 @@ class PairedProblem(Value, ABC):
 
     @property
     def engine(self) -> str:
-        """What draws replicates."""
+        """The engine that draws replicates."""
         return "formula"
 
     @abstractmethod
@@ -179,7 +179,7 @@ class PairedCountProblem(PairedProblem):
 
 
 def has_fixed_rows(metric: Metric) -> bool:
-    """Whether a metric is a rate whose denominator does not depend on decisions."""
+    """Return whether a metric is a rate whose denominator does not depend on decisions."""
     fraction = metric.native.fraction
     if not metric.is_proportion or fraction is None:
         return False

@@ -109,7 +109,7 @@ class PairedInfluenceProblem(PairedRowProblem):
 
     @property
     def engine(self) -> str:
-        """What draws replicates."""
+        """The engine that draws replicates."""
         return "stream"
 
     @property
@@ -222,7 +222,7 @@ class PairedFunctionProblem(PairedRowProblem):
 
     @property
     def engine(self) -> str:
-        """What draws replicates."""
+        """The engine that draws replicates."""
         return "callable"
 
     @property

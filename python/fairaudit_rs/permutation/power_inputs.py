@@ -1,4 +1,4 @@
-"""What plans are made of: data at hand, or a value and sizes of groups."""
+"""Inputs of power plans: data, or a value and group sizes."""
 
 from __future__ import annotations
 

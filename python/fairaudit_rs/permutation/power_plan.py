@@ -1,4 +1,4 @@
-"""What a plan says about gaps, sizes and power."""
+"""The result of a power plan: gaps, group sizes and power."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Proportions(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """What an exact test loses of a gap, because counts are whole."""
+        """The part of a gap that an exact test loses because counts are whole numbers."""
         return 0.5 * (1 / self.n_first + 1 / self.n_second)
 
     @property
@@ -252,7 +252,7 @@ class PowerPlan(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show."""
+        """The names of the tables that `to_frame` returns."""
         return ("groups",)
 
     def group_rows(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What every procedure may ask of a metric on data with groups.
+"""The interface of a metric on data with groups, for all procedures.
 
 A `Problem` knows the metric of each group, makes the native test of any of the groups, gives gaps
 and intervals, says what it cannot, and draws its rows other groups. There is one for counts
@@ -80,22 +80,22 @@ class Problem(Value, ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
         return ()
 
     @property
     def stratified(self) -> bool:
-        """Whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within strata of the user's."""
         return False
 
     @property
     def is_proportion(self) -> bool:
-        """Whether values are shares of rows that all count the same."""
+        """Return whether values are shares of rows that all count the same."""
         return self.metric.is_proportion
 
     @property
     def is_studentized(self) -> bool:
-        """Whether tests divide by variances that each group has of its own."""
+        """Return whether tests divide by variances that each group has of its own."""
         return self.scaling in ("unpooled", "corrected")
 
     @property
@@ -159,7 +159,7 @@ class Problem(Value, ABC):
 
     @property
     def has_ratios(self) -> bool:
-        """Whether two groups have a ratio: within strata of the user's only rates have one."""
+        """Return whether two groups have a ratio; within strata only rates have one."""
         return not self.stratified or self.is_proportion
 
     def compared(self, pair: Pair) -> tuple[float, float]:
@@ -189,7 +189,7 @@ class Problem(Value, ABC):
 
     @property
     def why_undirected(self) -> str | None:
-        """What makes one-sided alternatives mean nothing."""
+        """The reason why one-sided alternatives are not defined."""
         return f"{len(self.keys)} groups" if len(self.keys) > 2 else None
 
     @property
@@ -223,7 +223,7 @@ class Problem(Value, ABC):
         return None
 
     def is_melded(self, groups: Sequence[int]) -> bool:
-        """Whether some of the groups need limits from what is known of their values."""
+        """Return whether some of the groups need limits from what is known of their values."""
         del groups
         return False
 
@@ -243,7 +243,7 @@ class Problem(Value, ABC):
 
     @property
     def melding_note(self) -> str | None:
-        """What a reader of tests and intervals by these limits must know."""
+        """The note on tests and intervals that use these limits."""
         return None
 
     def why_withheld(
@@ -340,12 +340,12 @@ class Problem(Value, ABC):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether values lie between two known ends and have limits there."""
+        """Return whether values lie between two known ends and have limits there."""
         return math.isfinite(self.bound) and self.metric.kind.reads in ("classes", "scores")
 
     @property
     def prefers_mover(self) -> bool:
-        """Whether limits of the values are what gaps and ratios are best made of."""
+        """Return whether limits of the values are what gaps and ratios are best made of."""
         return self.is_bounded
 
     def notes_of_limits(self) -> list[str]:
@@ -442,7 +442,7 @@ class Problem(Value, ABC):
 
     @property
     def has_bootstrap_t(self) -> bool:
-        """Whether replicates can have variances of their own."""
+        """Return whether replicates can have variances of their own."""
         return "studentized" in self.interval_methods()
 
     def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:

@@ -28,11 +28,11 @@ class NullAudits(Protocol):
 
     @property
     def null(self) -> str:
-        """What is true of the groups: "shuffle" or "weak"."""
+        """The null hypothesis of the groups: "shuffle" or "weak"."""
 
     @property
     def note(self) -> str | None:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
         """Return the two-sided p-value of every audit; NaN where a group has no value."""

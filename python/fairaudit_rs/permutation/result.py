@@ -1,4 +1,4 @@
-"""What a permutation test found."""
+"""The result of a permutation test."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PermutationResult(StratifiedFinding):
-    """What `permutation_test` found; see there for what the numbers mean.
+    """The result of `permutation_test`, which explains the numbers.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class RowProblem(LabelledProblem):
 
     @cached_property
     def values(self) -> RowValues:
-        """What is added up over rows."""
+        """The values that are summed over rows."""
         n, kind = len(self.rows.group), self.metric.kind
         # Within strata a group counts by its rows, not by a denominator, unless it is a share.
         if self.stratified and not self.metric.is_proportion:
@@ -160,17 +160,17 @@ class RowProblem(LabelledProblem):
 
     @property
     def stratified(self) -> bool:
-        """Whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within strata of the user's."""
         return bool(self.rows.cells.strata_names)
 
     @property
     def is_proportion(self) -> bool:
-        """Whether values are shares of rows that all count the same: not here."""
+        """Return whether values are shares of rows that all count the same: not here."""
         return False
 
     @property
     def prefers_mover(self) -> bool:
-        """Whether limits of the values are what gaps and ratios are best made of.
+        """Return whether limits of the values are what gaps and ratios are best made of.
 
         Not of clusters, which can be few, and not of weighted rates.
         """
@@ -178,7 +178,7 @@ class RowProblem(LabelledProblem):
 
     @property
     def _prefers_inversion(self) -> bool:
-        """Whether gaps are best told by the test itself: of means, ratios, and rates of units."""
+        """Return whether to invert the test for gaps: for means, ratios and rates of units."""
         return self.scaling == "corrected" and not self.prefers_mover
 
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class RowProblem(LabelledProblem):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know besides the numbers."""
+        """Notes on the numbers."""
         notes = []
         if self.scaling != "corrected":
             notes = [
@@ -234,7 +234,7 @@ class RowProblem(LabelledProblem):
 
     @property
     def has_ratios(self) -> bool:
-        """Whether two groups have a ratio: within strata of the user's only rates have one."""
+        """Return whether two groups have a ratio; within strata only rates have one."""
         return not self.stratified or (self.metric.is_proportion and self._prefers_inversion)
 
     def compared(self, pair: Pair) -> tuple[float, float]:
@@ -276,11 +276,11 @@ class RowProblem(LabelledProblem):
 
     @cached_property
     def _melding(self) -> MeldingInputs | None:
-        """What a known range, or scores, tell of groups that are too small for their skewness."""
+        """Limits from a known range or scores, for groups too small for their skewness."""
         return melding_of(self) if self.scaling == "corrected" else None
 
     def is_melded(self, groups: Sequence[int]) -> bool:
-        """Whether some of the groups need limits from what is known of their values."""
+        """Return whether some of the groups need limits from what is known of their values."""
         return self._melding is not None and self._melding.applies(groups)
 
     @cached_property
@@ -313,7 +313,7 @@ class RowProblem(LabelledProblem):
 
     @property
     def melding_note(self) -> str | None:
-        """What a reader of tests and intervals by these limits must know."""
+        """The note on tests and intervals that use these limits."""
         return None if self._melding is None else self._melding.note(self.metric.name, self.names)
 
     @cached_property
@@ -368,7 +368,7 @@ class RowProblem(LabelledProblem):
 
     @cached_property
     def _is_guarded(self) -> bool:
-        """Whether skewed groups get no verdict: of clusters those of values of unknown range.
+        """Return whether skewed groups get no verdict; with clusters, only if the range is unknown.
 
         Clusters of a known range have melded limits where they are few. Those within strata have
         the test without a guard.
@@ -393,7 +393,7 @@ class RowProblem(LabelledProblem):
         )
 
     def _guards(self, pair: Sequence[int]) -> bool:
-        """Whether a tail that is missing can mislead the test of two groups.
+        """Return whether a tail that is missing can mislead the test of two groups.
 
         Within strata few clusters have no limits made of their range.
         """

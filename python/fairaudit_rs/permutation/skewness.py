@@ -76,7 +76,7 @@ def drop_unsupported_end(interval: Interval, bound: float) -> Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class SkewnessGuard:
-    """Whether the samples can have missed a tail: what is then too much to say."""
+    """The guard against skewness: samples can miss a tail, and then some verdicts are blocked."""
 
     #: Skewness over the root of the units, the larger of the two groups.
     skewness: float
@@ -120,11 +120,11 @@ class SkewnessGuard:
 
     @property
     def is_skewed(self) -> bool:
-        """Whether the tail of a group can be missing from its rows."""
+        """Return whether the tail of a group can be missing from its rows."""
         return self.skewness > MOST_SKEWED
 
     def blocks(self, estimate: float) -> bool:
-        """Whether a verdict that the groups differ as they seem to is too much to say."""
+        """Return whether a verdict that the groups differ as they seem to is too much to say."""
         if self.certain is not None:
             return True
         return self.is_skewed and estimate * self.dangerous > 0

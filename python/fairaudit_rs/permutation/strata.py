@@ -94,5 +94,5 @@ def notes_of_strata(problem: Any) -> list[str]:
 
 
 def can_be_queries(n_strata: int, n_rows: float) -> bool:
-    """Whether strata can be queries: there are many, with few rows of a group in each."""
+    """Return whether strata can be queries: there are many, with few rows of a group in each."""
     return n_strata >= LEAST_QUERIES and n_rows <= _MOST_IN_QUERY * n_strata

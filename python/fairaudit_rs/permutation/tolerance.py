@@ -181,7 +181,7 @@ class ToleranceQuestion:
 
     @cached_property
     def is_drawn(self) -> bool:
-        """Whether tests take replicates."""
+        """Return whether tests take replicates."""
         if not self.pairs or self.posed is None or self.tolerance is None:
             return False
         method = deciding_method(self.posed, self.tolerance)

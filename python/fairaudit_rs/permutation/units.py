@@ -1,4 +1,4 @@
-"""What exchanges its group: rows, or clusters of rows."""
+"""The units that exchange groups: rows, or clusters of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..metrics.row_values import Exchange
 
 @dataclass(frozen=True)
 class ExchangeUnits:
-    """What exchanges its group: rows, or clusters of rows."""
+    """The units that exchange groups: rows, or clusters of rows."""
 
     group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None

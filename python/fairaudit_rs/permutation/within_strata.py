@@ -230,7 +230,7 @@ class StratifiedFinding(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return (*super().tables, *(("strata",) if self.within else ()))
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What criteria are made of: two sides, tolerances, the density of margins."""
+"""Parts of criteria: two sides, tolerances, the density of margins."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class CriteriaTolerance(Value):
 
     @property
     def is_sharp(self) -> bool:
-        """Whether no gap but 0 is tolerated on any side that is looked at."""
+        """Return whether no gap but 0 is tolerated on any side that is looked at."""
         bounds = np.concatenate([self.low, self.high])
         return not bounds[np.isfinite(bounds)].any()
 
     @property
     def simple(self) -> bool:
-        """Whether every criterion must be 0."""
+        """Return whether every criterion must be 0."""
         return not (self.low.any() or self.high.any())
 
 
@@ -83,7 +83,7 @@ class Curvature:
 
 
 class CriterionDescription(NamedTuple):
-    """What a criterion compares, and the two rates; those of a user's criterion have no names."""
+    """A description of a criterion and its two rates; a user's criterion has no names."""
 
     name: str
     attribute: str = ""

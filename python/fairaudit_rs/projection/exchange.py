@@ -41,7 +41,7 @@ class GapSampler(Protocol):
 
 @dataclass(frozen=True)
 class GapTest:
-    """What it costs to remove gaps: the observed ones, and those of replicates."""
+    """The cost of removing gaps: the observed ones, and those of replicates."""
 
     gap: Array
     gaps: GapSampler
@@ -49,7 +49,7 @@ class GapTest:
 
     @property
     def observed(self) -> float:
-        """What it costs to remove the observed gaps."""
+        """The cost of removing the observed gaps."""
         return self.cost(self.gap)
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:

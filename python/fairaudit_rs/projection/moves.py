@@ -127,7 +127,7 @@ class Moves(Serializable):
         return self.to_frame()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same rows move in the same way."""
+        """Return whether the same rows move in the same way."""
         if not isinstance(other, Moves):
             return NotImplemented
         return self.groups == other.groups and all(

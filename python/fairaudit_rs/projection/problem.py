@@ -272,7 +272,7 @@ class UnitCriteria(Criteria):
 
     @cached_property
     def _gains(self) -> Array:
-        """What moving each cell adds to the criteria."""
+        """Return the change of the criteria from moving each cell."""
         gains = np.repeat(self.phi / self.weight, 2, axis=0)
         gains[1::2] *= -1
         return gains
@@ -400,7 +400,7 @@ class RowCriteria(Criteria):
 
     @cached_property
     def _gains(self) -> Array:
-        """What moving each row adds to the criteria."""
+        """Return the change of the criteria from moving each row."""
         sign = np.where(self.rows.cell & 1, -1.0, 1.0)[:, None]
         return np.asarray(sign * self.values.phi / self.weight)
 

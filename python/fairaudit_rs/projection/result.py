@@ -1,4 +1,4 @@
-"""What a projection test found."""
+"""The result of a projection test."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CriterionValue:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ProjectionResult(Finding):
-    """What `projection_test` found; see there for what the numbers mean.
+    """The result of `projection_test`, which explains the numbers.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class ProjectionResult(Finding):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("pairs", "groups", *(("moved",) if self.moved else ()))
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:

@@ -106,7 +106,7 @@ class TransportPlan:
 
 @dataclass(frozen=True)
 class CellCosts:
-    """What it costs to move mass out of every cell, all of whose rows have the same gains."""
+    """The cost of moving mass out of each cell, whose rows all have the same gains."""
 
     gains: Array
     curves: _native.CellCurves

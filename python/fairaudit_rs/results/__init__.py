@@ -1,1 +1,1 @@
-"""What every result has in common, and how it speaks."""
+"""The parts that all results share, and their wording."""

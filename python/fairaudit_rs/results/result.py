@@ -1,4 +1,4 @@
-"""What every result has in common: a sentence, a dict, frames, a picture in a notebook."""
+"""Base classes of results: a sentence, a dict, frames, a picture in a notebook."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Serializable:
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Whether another one says the same; numbers by replicate or row too, where both have them.
+        """Return whether two results are equal, with numbers by replicate or row if both have them.
 
         What came back from a dict is equal in all that the dict holds.
         """
@@ -182,7 +182,7 @@ class Result(Serializable):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader must know besides the sentence; many of one kind are one note."""
+        """The notes beside the sentence; several of one kind are one note."""
         return tuple(fold_notes(self._remarks(), self._group_names()))
 
     def _group_names(self) -> Sequence[str]:
@@ -239,7 +239,7 @@ class Result(Serializable):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("pairs",)
 
     def to_frame(self, table: str | None = None) -> pl.DataFrame:
@@ -338,7 +338,7 @@ class Finding(Result):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """What `to_frame` can show, its default first."""
+        """The names of the tables that `to_frame` returns, its default first."""
         return ("pairs", "groups") if self.group_sizes else ("pairs",)
 
     def group_rows(self) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ PASSED, VIOLATED, UNDECIDED = 0, 1, 3
 
 
 def rejects_at(pvalue: float, alpha: float) -> bool:
-    """Whether a test rejects at a level; a p-value that is not measurable never does."""
+    """Return whether a test rejects at a level; a p-value that is not measurable never does."""
     return bool(pvalue <= alpha * (1 + _ROUNDING))
 
 
@@ -102,7 +102,7 @@ def in_policy(verdict: Verdict, has_pass: bool) -> Verdict:
 
 
 def covers_enough(coverage: float, min_coverage: float) -> bool:
-    """Whether enough people are in tested groups for a pass."""
+    """Return whether enough people are in tested groups for a pass."""
     return coverage >= min_coverage * (1 - _ROUNDING)
 
 

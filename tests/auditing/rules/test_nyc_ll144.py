@@ -288,7 +288,7 @@ def optioned(**options):
 
 
 def lines(found):
-    """What is said of each category, by table and category."""
+    """Return the sentence on each category, by table and category."""
     return {
         (value["rate_of"], value["by"], value["category"]): (
             value["n_applicants"], round(value["rate"], 4), round(value["impact_ratio"], 4)

@@ -1,4 +1,4 @@
-"""What rules are computed from: how many of each group were selected, of how many."""
+"""Counts behind the rules: people of each group, and how many were selected."""
 
 from __future__ import annotations
 

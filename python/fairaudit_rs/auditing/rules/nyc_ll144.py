@@ -152,7 +152,7 @@ class ImpactTable:
 
 @dataclass(frozen=True, kw_only=True)
 class BiasAudit:
-    """What is published: date, source of the data, the tables; no verdict."""
+    """The published bias audit: date, source of the data and tables, without a verdict."""
 
     #: Of the audit, such as 2026-11-20; empty where nobody said.
     date: str

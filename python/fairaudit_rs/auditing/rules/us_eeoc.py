@@ -141,7 +141,7 @@ class ImpactRatio:
 
     @property
     def is_exact(self) -> bool:
-        """Whether equal rates were tested by Fisher's exact test."""
+        """Return whether equal rates were tested by Fisher's exact test."""
         return self.method == FISHER
 
 
