@@ -33,6 +33,7 @@ check: $(VENV)/.extras $(VENV)/.wheel
 	$(BIN)/python -m mypy.stubtest fairaudit_rs._native
 	$(BIN)/python -m tests.write_docs --check
 	$(BIN)/python -m tests.write_notices --check
+	$(BIN)/python -m tests.plain_english
 
 calibration: $(VENV)/.extras $(VENV)/.wheel
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m calibration --numprocesses auto

@@ -35,6 +35,15 @@ CORE_LAYERS = [
 ]
 #: What only asks others for numbers.
 WITHOUT_NATIVE = {"lens", "question", "result", "chart"}
+#: Class names that say that something was done, and not to what.
+PARTICIPLE = re.compile(
+    "_*(Able|Alone|Asked|Audited|Bound|Built|Calibrated|Checked|Chosen|Coded|Compared|Computed|Dealt|"
+    "Decided|Drawn|Encoded|Filtered|Fitted|Flipped|Folded|Found|Given|Held|Judged|Kept|Known|Learned|"
+    "Leaving|Limited|Made|Matched|Measured|Melded|Melding|Mirrored|Mixed|Named|Opened|Ordered|Paired|"
+    "Permuted|Planned|Posed|Prepared|Ranked|Read|Reading|Resampled|Scored|Seen|Selected|Settled|Shown|"
+    "Shuffled|Sized|Sorted|Stored|Stratified|Taken|Tested|Tilted|Together|Told|Transformed|Tried|Twice|"
+    "Weighted|Withheld|Written)"
+)
 MOST_FIELDS = 4
 MOST_LINES = 600
 MOST_CORE_LINES = 700
@@ -261,6 +270,59 @@ def positional_dataclasses(trees):
             if len(fields) > MOST_FIELDS and not any("kw_only=True" in mark for mark in marks):
                 found.append(f"{module}.{node.name}")
     return found
+
+
+def classes(trees):
+    """Yield the module and the node of every class."""
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                yield module, node
+
+
+def homonyms(trees):
+    """List class names that several definitions share, whatever the underscores before them."""
+    places = {}
+    for module, node in classes(trees):
+        places.setdefault(node.name.lstrip("_"), []).append(module)
+    return [
+        f"{name}: {', '.join(modules)}"
+        for name, modules in sorted(places.items())
+        if len(modules) > 1
+    ]
+
+
+def constructors_called_of(trees):
+    """List classes with a method called `of`; `from_rows` says from what a class is made."""
+    return [
+        f"{module}.{node.name}.of"
+        for module, node in classes(trees)
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and member.name == "of"
+    ]
+
+
+def loops_over_one(trees):
+    """List loops and comprehensions whose variable is called `one`, and not by its noun."""
+    found = []
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.For | ast.comprehension):
+                targets = [part for part in ast.walk(node.target) if isinstance(part, ast.Name)]
+                if any(target.id == "one" for target in targets):
+                    found.append(
+                        f"{module}: for {ast.unparse(node.target)} in {ast.unparse(node.iter)}"
+                    )
+    return found
+
+
+def participle_classes(trees):
+    """List classes that are called by a participle alone."""
+    return [
+        f"{module}.{node.name}"
+        for module, node in classes(trees)
+        if PARTICIPLE.fullmatch(node.name)
+    ]
 
 
 def hidden_trains(root=PYTHON):

@@ -20,6 +20,10 @@ def python_violations(root=architecture.PYTHON):
         "cycles": architecture.module_cycles(found, trees),
         "native in words": architecture.native_in_words(found),
         "p-values": architecture.pvalues_elsewhere(trees),
+        "homonyms": architecture.homonyms(trees),
+        "constructors called of": architecture.constructors_called_of(trees),
+        "loops over one": architecture.loops_over_one(trees),
+        "participles": architecture.participle_classes(trees),
     }
 
 
@@ -83,6 +87,20 @@ def test_the_core(kind):
         ("cycles", "errors.py", "def f():\n    from . import datasets"),
         ("p-values", "projection/lens.py", "def f(x, n):\n    return (1 + x) / (1 + n)"),
         ("p-values", "projection/lens.py", "def f(x, alpha):\n    return x.pvalue <= alpha"),
+        ("homonyms", "errors.py", "class Cells:\n    pass"),
+        ("homonyms", "errors.py", "class _Policy:\n    pass"),
+        (
+            "constructors called of",
+            "errors.py",
+            "class Rows2:\n    @classmethod\n    def of(cls, rows):\n        return cls()",
+        ),
+        ("loops over one", "errors.py", "def f(rows):\n    return [one for one in rows]"),
+        (
+            "loops over one",
+            "errors.py",
+            "def f(rows):\n    for i, one in enumerate(rows):\n        i",
+        ),
+        ("participles", "errors.py", "class _Given:\n    pass"),
     ],
 )
 def test_a_planted_violation_is_seen(kind, file, line, tmp_path):
