@@ -89,7 +89,7 @@ class WithinStrata:
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the parts of the pooled rates of the strata and of their variance, at any margin."""
+        """Return the parts of the pooled rates of the strata, and of their variance."""
         (n, m), both = self.rows.T, self._both
         return self.hits.sum(axis=1) / both, m / both, n * m / both**2, both - 1
 
