@@ -31,7 +31,7 @@ def rows(metric, sizes, audits=2_000):
 
 
 def test_a_small_error_in_every_row_is_told(bench):
-    """Each row lies in its band; all rows of Spearman together (the atlas had .066 to .073)."""
+    """Each row lies in its band; all rows of Spearman together (the atlas had 0.066 to 0.073)."""
     tools = bench("atlas_tools")
     low, high = tools.band(2_000)
     spearman = rows("spearman", (0.066, 0.069, 0.073))
@@ -198,7 +198,7 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
 
 
 def test_gaps_of_designs_are_at_the_tolerance(bench, monkeypatch):
-    """Of many rows: as the design has it .1, and more when it is left out of account."""
+    """Of many rows: as the design has it 0.1, and more when it is left out of account."""
     pairs = bench("atlas_audit_pairs")
     monkeypatch.setattr(pairs.OfDesign, "rows", (60_000, 60_000))
     for design in ("strata", "sample_weight", "clusters"):

@@ -68,7 +68,7 @@ ALL_LABELS = {"strata": None, "engine": "cells", "n_resamples": 999}
 
 
 class TestOraclesOfSection42:
-    """FNR gap, P(y = 1) = .8 and .2, TPR .9, all labels permuted; +-.003 on the page."""
+    """FNR gap, P(y = 1) = 0.8 and 0.2, TPR 0.9, all labels permuted; +-0.003 on the page."""
 
     N = 10_000
 
@@ -104,7 +104,7 @@ class TestOraclesOfSection42:
 
 
 class TestBaseRates:
-    """TPR gap, base rates .03 and .5, 1,000 rows each."""
+    """TPR gap, base rates 0.03 and 0.5, 1,000 rows each."""
 
     N = 6_000
 
@@ -144,7 +144,7 @@ class TestBaseRates:
 
 
 class TestSmallGroups:
-    """20 rows a group of one law. The page gives .091 for strict ">" without + 1, .032 for
+    """20 rows a group of one law. The page gives 0.091 for strict ">" without + 1, 0.032 for
     ours, without naming the data; on the f1 gap of the reference both are met."""
 
     N = 6_000
@@ -182,7 +182,7 @@ class TestSmallGroups:
 
 
 class TestEveryMetric:
-    """200 rows a group and more, base rates .3 and .6: each metric equal, nothing else."""
+    """200 rows a group and more, base rates 0.3 and 0.6: each metric equal, nothing else."""
 
     N = 2_000
 

@@ -232,7 +232,7 @@ def two_models(name: str, X: Matrix, y: Codes, seed: int) -> Any:
 
 
 def ecd_fair(name: str, X: Matrix, y: Codes, seed: int) -> Any:
-    """Ours: `ecd_search` over settings, with its floor .01 below the most accurate one."""
+    """Ours: `ecd_search` over settings, with its floor 0.01 below the most accurate one."""
     fewest = int(np.bincount(X[:, 0].astype(int)).min() * min(PARTS) * 0.95)
     try:
         return searched(name, X, y, seed, min(1_000, 5 * fewest))

@@ -65,7 +65,7 @@ groups of at least {fewest} rows. *Exponentiated gradient* is fairlearn's (equal
 score is the mean probability of its mixture. *Minimax* is a short version of Diana et al. (2021),
 *reweighing* of Kamiran and Calders (2012), *after Fair-SMOTE* and *after MAAT* keep the main step
 of these papers. Stealth is left out. `ecd_search` tries {lr} settings of the regression (among
-them an L1 penalty) and {net} of the network, with a floor of accuracy .01 below the most accurate
+them an L1 penalty) and {net} of the network, with a floor of accuracy 0.01 below the most accurate
 one; its model is fitted on 60 % of the training half, on whose other parts the young of Bank are
 too few. "0, ignored" is a model that does not use the attribute; "-" is not measurable.
 """

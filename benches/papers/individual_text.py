@@ -8,7 +8,7 @@ Maity, Xue, Yurochkin, Sun, *Statistical Inference for Individual Fairness* (ICL
 4.2 and appendices F and G: a plain network (Baseline), one that sees the rows without the
 sensitive directions (Project), a group-fair mixture (Reductions) and an individually fair network
 (SenSR) are trained on 80 % of the rows, ten times; the rest is audited. All numbers of ours are
-from the public call `fa.individual_test`: tolerated value 1.25, level .05, double precision.
+from the public call `fa.individual_test`: tolerated value 1.25, level 0.05, double precision.
 
 What the paper leaves open is taken from the authors' public repository, which we read and did not
 copy.
@@ -28,15 +28,16 @@ copy.
   the published code, the *mean probability* of the mixture is what decides (at 1/2) and what is
   attacked. For Adult the regressions weight labels by their rarity, counted without fairlearn's
   weights, as scikit-learn did then; for COMPAS the published code does not weight. The allowed
-  violation is .03 for Adult; for COMPAS the paper prints .16, the last stored code .05. We take
-  .05, which is the one that gives the published AOD: with .16 ours are .112 and .149 (T_n 1.704).
+  violation is 0.03 for Adult; for COMPAS the paper prints 0.16, the last stored code .05. We take
+  0.05, which is the one that gives the published AOD: with 0.16 ours are 0.112 and 0.149 (T_n
+  1.704).
 - **SenSR**: one hidden layer of 100 units, trained on rows that 10 steps of Adam move in the
   subspace (length 10 for Adult, 0.1 for COMPAS) and a few short ones out of it (mean squared fair
-  distance .001). The published code takes 20,000 training steps at 1e-5 with 50 short moves
+  distance 0.001). The published code takes 20,000 training steps at 1e-5 with 50 short moves
   (Adult), 16,000 at 1e-4 with 8 (COMPAS), batches of 1,000: hours for ten repetitions. Here 10,000
   at 2e-5 and 8,000 at 2e-4, batches of 250, with 5 and 4 moves that reach as far. On one split of
-  Adult, 20,000 steps at 1e-5 with batches of 1,000 give a balanced accuracy of .778 and a T_n of
-  1.026, where the shorter training gives .757 and 1.031 (`--published-sensr` runs it in full).
+  Adult, 20,000 steps at 1e-5 with batches of 1,000 give a balanced accuracy of 0.778 and a T_n of
+  1.026, where the shorter training gives 0.757 and 1.031 (`--published-sensr` runs it in full).
 - AOD, the average odds difference, is group 0 minus group 1 as in the published tables (women
   minus men for Adult, men minus women for COMPAS, others minus white for race).
 - Split k uses the seed (2021, k). ± is the standard deviation over splits.

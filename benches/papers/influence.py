@@ -108,7 +108,7 @@ def adult_table(split: Split) -> str:
         ("DA, by the mean score", ""),
         ("CAL, women", "13.1 %"),
         ("FPR gap, expected", "16.8 %"),
-        ("FPR gap, decisions at .5", ""),
+        ("FPR gap, decisions at 0.5", ""),
         ("threshold at which it is 16.8 %", ""),
     )
     rows = [

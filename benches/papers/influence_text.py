@@ -22,15 +22,15 @@ NOT_FROM_THE_DATA = """What the paper prints and what its data do not give:
   women and {majority} men: 1 % of the data, not the 4,558 rows that the text names. In the data
   {married:.1f} % of the women are married, not 16.7, and {immigrant:.1f} % are immigrants, not 8.3.
 - CAL of 13.1 % is four times what a logistic regression has on these rows. The FPR gap of 16.8 %
-  is that of decisions at a threshold near .35 (table), which the text does not name; at .5 it is
+  is that of decisions at a threshold near 0.35 (table), which the text does not name; at 0.5 it is
   half of that. DA is printed as ".845 %": in nats it is near what main effects give for the
   features, and a lower bound.
-- An AUC of .854 for P(Y = 1 | X, women): here it is near .89.
+- An AUC of 0.854 for P(Y = 1 | X, women): here it is near .89.
 """
 
 FIGURE_2_TEXT = """### Figure 2: the toy example
 
-The paper's toy (three binary features), FPR, step .1: the gap in the population, exact, and on
+The paper's toy (three binary features), FPR, step 0.1: the gap in the population, exact, and on
 12,500 rows a part (mean of ten repetitions), where psi is fitted on one part and the gap
 measured on another. The paper's curve meets 0 "in around 20 iterations"; in the population step
 20 goes beyond by .004.

@@ -8,7 +8,7 @@ The {n_sets} public data sets that the tables of [reproduction.md](reproduction.
 two ordinary models each, {n_models} models: logistic regression on standardized columns (as many
 iterations as it needs) and gradient boosting, otherwise at the defaults of scikit-learn. At most
 30,000 rows of a set, half of them to train and half to audit, by one fixed seed; decisions are
-scores of .5 or more. Sex, race and ethnicity are no features of the models, but what goes with
+scores of 0.5 or more. Sex, race and ethnicity are no features of the models, but what goes with
 them is (husband and wife in adult); age is one in all sets but bank. The favourable label is the
 one that the models predict as 1: an income above 50,000 dollars, no arrest, no default, a good
 credit, a normal heart, no disease, cannabis never used, much care (meps), a deposit, a passed

@@ -32,10 +32,10 @@ AUDITS = 1_000
 SIZES_OF_PASSES = (2_000, 5_000, 10_000, 20_000)
 AUDITS_OF_PASSES = 500
 POLICIES = {
-    "selection rate, .10": {"selection_rate": 0.1},
-    "TPR, .10": {"true_positive_rate": 0.1},
-    "TPR and FPR, .10": {"true_positive_rate": 0.1, "false_positive_rate": 0.1},
-    "TPR, .05": {"true_positive_rate": 0.05},
+    "selection rate, 0.10": {"selection_rate": 0.1},
+    "TPR, 0.10": {"true_positive_rate": 0.1},
+    "TPR and FPR, 0.10": {"true_positive_rate": 0.1, "false_positive_rate": 0.1},
+    "TPR, 0.05": {"true_positive_rate": 0.05},
 }
 
 #: Of the people in no first group: the share of positive labels, and the means of a normal score

@@ -131,7 +131,7 @@ class TenRates(Scenario):
 
 @dataclass(frozen=True)
 class OnePair(Scenario):
-    """Selection rates of .8 and, in the first group, .7 or .9."""
+    """Selection rates of 0.8 and, in the first group, 0.7 or .9."""
 
     rows: tuple[int, int]
     sign: int
@@ -139,7 +139,7 @@ class OnePair(Scenario):
 
     @property
     def label(self):
-        return f"selection rate {0.8 + self.sign * TOLERANCE:g} against .8"
+        return f"selection rate {0.8 + self.sign * TOLERANCE:g} against 0.8"
 
     @property
     def groups(self):
@@ -196,7 +196,7 @@ class FourFifths(Scenario):
 
 @dataclass(frozen=True)
 class OfDesign(Scenario):
-    """Selection rates within strata, with weights or in clusters; .7 in the large group.
+    """Selection rates within strata, with weights or in clusters; 0.7 in the large group.
 
     Left out of account, strata and weights show a larger gap than there is, and clusters more
     rows.
@@ -357,7 +357,7 @@ def mean_of(label, value, weight):
 class Function(Scenario):
     """The mean of 50 rows beside 2,000 as a callable, which policies cannot name.
 
-    Of 0 and 1 with shares of .97 and .87, and of lognormal values whose means are .9 and 1.
+    Of 0 and 1 with shares of 0.97 and 0.87, and of lognormal values whose means are 0.9 and 1.
     """
 
     law: str
@@ -402,7 +402,7 @@ class Function(Scenario):
 
 @dataclass(frozen=True)
 class RaisedFloor(Scenario):
-    """Groups of 70, 20, 6 and 4 %; the smallest is selected at .3, the others at .5."""
+    """Groups of 70, 20, 6 and 4 %; the smallest is selected at 0.3, the others at .5."""
 
     rows: int
     floor: int

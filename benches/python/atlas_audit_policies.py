@@ -85,7 +85,7 @@ class Highest(ClosedForm):
 
 @dataclass(frozen=True)
 class Favoured(ClosedForm):
-    """A group and a fixed reference at a ratio; above 1 / .8 two sides fail it."""
+    """A group and a fixed reference at a ratio; above 1 / 0.8 two sides fail it."""
 
     ratio: float
     sizes = (400, 2_000)
@@ -126,7 +126,7 @@ class Favoured(ClosedForm):
 
 @dataclass(frozen=True)
 class Parity(Scenario):
-    """Rates of .4 and .6 by the parity of three attributes, and no gap in one or two of them."""
+    """Rates of 0.4 and 0.6 by the parity of three attributes, and no gap in one or two of them."""
 
     rows: int
     counted = ("fail", "pass", "two attributes")
@@ -166,7 +166,7 @@ class Parity(Scenario):
 
 @dataclass(frozen=True)
 class ByWeight(Scenario):
-    """20 of 4,000 rows stand for 60 % of the people, and are selected at .1; the others at .5."""
+    """20 of 4,000 rows stand for 60 % of the people, and are selected at 0.1; the others at .5."""
 
     counted = ("fail", "pass", "coverage by rows")
     levels = LEVELS[:2]

@@ -213,7 +213,7 @@ class Covered:
     """Coverage of the intervals of `fa.compare_models`: selection rates, 40 + 40 rows."""
 
     name: str
-    #: Of the first group less the second, whose rate is .5 with both models.
+    #: Of the first group less the second, whose rate is 0.5 with both models.
     gaps: tuple[float, float]
     rows = (40, 40)
 

@@ -141,7 +141,7 @@ def solve(metric, base, wanted):
 def error_shapes(metric, gap, skewed=False):
     """Beta laws of the error of two groups, their means `gap` apart.
 
-    (2, 4) and (1, b); where errors are skewed, (.1, b) of the few and (2, 60).
+    (2, 4) and (1, b); where errors are skewed, (0.1, b) of the few and (2, 60).
     """
     of = {
         "mean_absolute_error": lambda e: e,

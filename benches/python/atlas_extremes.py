@@ -182,7 +182,7 @@ def of_shapes(entries):
     yield (
         f"- **Types**: the interval of the shape covers {spread(coverage(e) for e in light)} % "
         "where the shape is 0; such a tail is of type I in "
-        f"{spread(e['types']['I'] / e['audits'] for e in light)} % of samples. t4 (.25) is of "
+        f"{spread(e['types']['I'] / e['audits'] for e in light)} % of samples. t4 (0.25) is of "
         f"type II in {spread(e['types']['II'] / e['audits'] for e in heavy)} %, and of type III in "
         f"{spread(e['types']['III'] / e['audits'] for e in heavy)} %; bounded laws without a known "
         f"end are of type III in {spread(e['types']['III'] / e['audits'] for e in others)} %: with "
@@ -210,7 +210,7 @@ def of_sizes(entries):
     yield (
         "- **Tests of equal levels** at 5 %: smooth tails, both by the fit, "
         f"{spread(size(e['test']) for e in fitted)} % (3.5 to 6.5 are promised), at 1 % "
-        f"{spread(size(e['test'], 1) for e in fitted)}, at .1 % "
+        f"{spread(size(e['test'], 1) for e in fitted)}, at 0.1 % "
         f"{spread(size(e['test'], 2) for e in fitted)}; near-uniform tails "
         f"{spread(size(e['test']) for e in uniform)}, with an index model "
         f"{spread(size(e['test']) for e in index)}; one group by order statistics "

@@ -86,7 +86,7 @@ def kind_of(problem):
 
 @dataclass(frozen=True)
 class Gridded(Scenario):
-    """Scores on a grid of .01: 30 % of rows without a difference, 35 % below 0."""
+    """Scores on a grid of 0.01: 30 % of rows without a difference, 35 % below 0."""
 
     law: str
     n: int
@@ -197,7 +197,7 @@ def shares_apart(law):
 
 
 def shares_with_the_score():
-    """Shares of one law where the score is below .5, of another above."""
+    """Shares of one law where the score is below 0.5, of another above."""
     low, high = beta(2, 4), beta(2, 2)
 
     def draw(rng, n):

@@ -170,7 +170,7 @@ def primary(entries):
     yield (
         "What a user gets, by rows over horizon, n / m: order statistics from 3.69 on, the fit "
         "below, with the upper limit at least the largest row from 3 on; `-` is refused (n / m "
-        "below .2). Coverage at 95 %."
+        "below 0.2). Coverage at 95 %."
     )
     yield ""
     ratios = [cell["rows_over_horizon"] for cell in of_part(entries, "primary")[0]["cells"]]
@@ -183,8 +183,8 @@ def primary(entries):
 
 def free(entries):
     yield (
-        "A law below the shape of any fit, and two populations in the tail (2 % or .5 % of the "
-        "rows beta(5, 5), the rest .05 exponential): the interval by the fit alone, how often its "
+        "A law below the shape of any fit, and two populations in the tail (2 % or 0.5 % of the "
+        "rows beta(5, 5), the rest 0.05 exponential): the interval by the fit alone, how often its "
         "lower limit is above the truth, and how often that of `lower_free` and of `at_least` is, "
         "in %. 2.5 % are promised of the free limit."
     )
@@ -252,14 +252,14 @@ def size_promised(entry):
 def sizes(entries):
     yield (
         "Two laws with equal return levels at m, the second scaled: how often the test rejects, in "
-        "%. A p-value below .1 % is given as that bound. *Raw*: the two-sample likelihood ratio "
+        "%. A p-value below 0.1 % is given as that bound. *Raw*: the two-sample likelihood ratio "
         "against chi-square. *Interval*: coverage of the 95 % interval of the difference. On t: "
         "`upper=1`; else the fit is of the values. Bold: outside of 3.5 to 6.5 % (near-uniform "
         "tails, index models and order statistics: above 6.5 %)."
     )
     yield ""
     yield from header(
-        "laws", "rows", "m", "by", "tests", "at 5 %", "at 1 %", "at .1 %", "raw at 5 %", "interval"
+        "laws", "rows", "m", "by", "tests", "at 5 %", "at 1 %", "at 0.1 %", "raw at 5 %", "interval"
     )
     for e in by_design(of_part(entries, "size")):
         test = e["test"]
@@ -361,7 +361,7 @@ def standing_rows(entries, part, *names):
 
 def grid(entries):
     yield (
-        "Scores on a grid of .01; 30 % of rows have no difference, 35 % one below 0. Coverage of "
+        "Scores on a grid of 0.01; 30 % of rows have no difference, 35 % one below 0. Coverage of "
         "the level before rounding where the fit says something, of the level of the grid where "
         "order statistics do. *Fitted*: the share of samples with a fit; the rest has fewer than 5 "
         "distinct exceedances, or too few tied ones."

@@ -197,8 +197,8 @@ def of_slopes(entries):
     )
     yield (
         f"- **Continuous features**: the slope covers {normal} % for normal features and "
-        f"{heavy[0]} % for lognormal ones; with P(Y=1) = .05 those cover {heavy[1]} %: heavy tails "
-        "with few events are not held."
+        f"{heavy[0]} % for lognormal ones; with P(Y=1) = 0.05 those cover {heavy[1]} %: heavy "
+        "tails with few events are not held."
     )
 
 

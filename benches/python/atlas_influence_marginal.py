@@ -321,7 +321,8 @@ class Levels(Scenario):
 
 @dataclass(frozen=True)
 class Slopes(Scenario):
-    """Continuous features: normal and lognormal, with V (correlation .6 with its normal) or not."""
+    """Continuous features: normal and lognormal, with V (correlation 0.6 with its normal) or
+    not."""
 
     part = "slopes"
 

@@ -24,7 +24,7 @@ from tests.reference.influence_designs import GRID, GRID_MASS
 
 WEIGHTS = {
     "none": "",
-    "uniform": "uniform from .5 to 1.5, independent of the rest",
+    "uniform": "uniform from 0.5 to 1.5, independent of the rest",
     "lognormal": "lognormal, sd 1 of the logarithm, independent of the rest",
     "uniform, with x and y": "the same, times 3 where x = 1, divided by 3 where Y = 0",
     "lognormal, with x and y": "the same, times 3 where x = 1, divided by 3 where Y = 0",
@@ -101,8 +101,8 @@ FEATURES_OF_ONE = {"varies": 0.0, "alike": LIKENESS, "constant": 1.0}
 class Clustered(Scenario):
     """Five rows of each person, taken for rows of their own; a feature is the person's or not.
 
-    V and what is left of the label have an intra-class correlation of .3, the feature one of 0, .3
-    or 1 (of the normals behind them).
+    V and what is left of the label have an intra-class correlation of 0.3, the feature one of 0,
+    0.3 or 1 (of the normals behind them).
     """
 
     part = "clusters"

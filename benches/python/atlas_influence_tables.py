@@ -165,7 +165,7 @@ def binary_picture(entries):
 
 
 def levels_of_confidence(entries):
-    yield "| level, % | designs | coverage, % | no guard, normal, n = 500, P(x=1) = .02, % |"
+    yield "| level, % | designs | coverage, % | no guard, normal, n = 500, P(x=1) = 0.02, % |"
     yield "|---|---|---|---|"
     some = [cell for cell in cells(entries, "binary") if cell["metric"] in NAMES and cell.passes]
     bare = [cell for cell in cells(entries, "binary", n=500, prevalence=0.02) if cell["unguarded"]]
@@ -199,7 +199,7 @@ def combinations(entries):
 
 def families(entries):
     yield (
-        "How often is one of thirty features found, of prevalence .5 to .02 and correlated, when "
+        "How often is one of thirty features found, of prevalence 0.5 to 0.02 and correlated, when "
         f"none says anything (at most {100 * MOST_FALSE:g} % are promised)? *Ours*: the adjusted "
         "p-values, in which features marked `few events` have no part; *no guard* takes all "
         "thirty, with max |Z| of the same correlations."
@@ -265,7 +265,7 @@ def rate(some, count, of):
 def continuous(entries):
     yield (
         "The slope per standard deviation, FPR, FNR and FDR, scores and decisions; the normal "
-        "behind the feature has correlation 0 or .6 with V."
+        "behind the feature has correlation 0 or 0.6 with V."
     )
     yield ""
     yield "| feature | correlation | P(Y=1) | n | designs | passes in 90 % | coverage there, % |"
@@ -295,7 +295,7 @@ def weights(entries):
     yield (
         "Not offered by `influence_audit` yet; measured with the slow reference of the tests: the "
         "same intervals with weights, the guard on Kish-effective events, (sum w a)^2 / sum w^2 a. "
-        "FPR, FNR, FDR and selection rate, scores and decisions, P(Y=1) = .31; the truth is that "
+        "FPR, FNR, FDR and selection rate, scores and decisions, P(Y=1) = 0.31; the truth is that "
         "of the weighted population. *Guard on rows*: where 10 events without weights are asked "
         f"for instead. {laws}."
     )
@@ -326,7 +326,7 @@ def weights(entries):
 def clusters(entries):
     yield (
         "Five rows a person; V and what is left of the label have an intra-class correlation of "
-        ".3, the feature one of 0 (*varies*), .3 (*alike*) or 1 (*constant*). FPR, FNR, FDR and "
+        ".3, the feature one of 0 (*varies*), 0.3 (*alike*) or 1 (*constant*). FPR, FNR, FDR and "
         "selection rate, scores and decisions. *Ours* takes every row for one of its own; *by "
         "person* adds up the influence values of a person first (slow reference; the guard counts "
         "effective events, those of a person in a cell as one)."

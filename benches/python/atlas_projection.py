@@ -84,9 +84,9 @@ def page(done):
         f"Measured by `benches/python/atlas_projection.py`: {AUDITS:,} audits of fair decisions "
         "for each design (statistical parity of two groups; margins are normal, in one group so "
         "many times as wide), asymptotic test. **By the law** is how often its p-value is at most "
-        "5, 1 and .1 %, whatever the conditions say of it; **answered** the share of audits that "
+        "5, 1 and 0.1 %, whatever the conditions say of it; **answered** the share of audits that "
         "got a p-value, with or without a note; **of these rejected** how often that is at most "
-        "5, 1 and .1 %. Shares that a valid test would exceed one time in a million are bold; "
+        "5, 1 and 0.1 %. Shares that a valid test would exceed one time in a million are bold; "
         "a dash stands for fewer than 200 answers. **Rows** is the median of the effective rows "
         "near the boundary."
     )

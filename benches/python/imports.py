@@ -32,14 +32,15 @@ first = timed()
 print(first - min(timed() for _ in range(5)))
 """
 CALLS = {
-    "permutation_test": "fa.permutation_test(y, score > .5, sensitive_features=group,"
+    "permutation_test": "fa.permutation_test(y, score > 0.5, sensitive_features=group,"
     " metric='tpr')",
-    "intervals": "fa.intervals(y, score > .5, sensitive_features=group, metric='f1',"
+    "intervals": "fa.intervals(y, score > 0.5, sensitive_features=group, metric='f1',"
     " method='studentized', n_resamples=99)",
     "projection_test": "fa.projection_test(y, y_score=score, sensitive_features=group)",
     "individual_test": "fa.individual_test(fa.LinearModel([1.0, 0.1]), X, y,"
     " fair_metric=fa.FairMetric.directions([[0.0, 1.0]]), n_steps=10)",
-    "influence_audit": "fa.influence_audit(y, score > .5, X=X, sensitive_features=group, target=0)",
+    "influence_audit": "fa.influence_audit(y, score > 0.5, X=X, sensitive_features=group,"
+    " target=0)",
     "extreme_test": "fa.extreme_test(y_score=score / 2, counterfactual_score=score / 2 + X[:, 0]**2"
     " / 99, sensitive_features=group, horizon=200)",
     "fit_tail": "fa.fit_tail(X[:, 0]).level(200)",

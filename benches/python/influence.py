@@ -27,7 +27,7 @@ N, FEATURES, DRAWS, STEPS = 1_000_000, 50, 2_000, 20
 
 
 def make_rows(n, p):
-    """Binary features of prevalence .5 to .05, labels, and scores that follow some of them."""
+    """Binary features of prevalence 0.5 to 0.05, labels, and scores that follow some of them."""
     rng = np.random.default_rng(0)
     X = (rng.random((n, p)) < np.geomspace(0.5, 0.05, p)).astype(np.float64)
     score = 1 / (1 + np.exp(1.5 - X[:, :5].sum(axis=1) - rng.normal(size=n)))

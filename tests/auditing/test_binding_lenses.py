@@ -575,7 +575,7 @@ MIXED = {
 
 
 def equal_levels_of_unlike_tails(n_audits, share, sizes):
-    """Equal levels of 1,000 rows of a smooth tail and of a mixed one, tolerance .01: extremes.
+    """Equal levels of 1,000 rows of a smooth tail and of a mixed one, tolerance 0.01: extremes.
 
     Returns the verdicts, and how often the interval of the test, which may rest on fits, lies
     beyond the tolerance: the earlier rule.

@@ -168,7 +168,7 @@ class TestFixedReference:
             assert (test.first.group, test.second.group) == (name, "white")
 
     def test_a_favoured_minority_does_not_fail(self):
-        """The audit page, 1.9: asian .77, white .50, and it failed."""
+        """The audit page, 1.9: asian 0.77, white 0.50, and it failed."""
         audit = audited(
             {name: LOANS[name] for name in ("asian", "white")},
             ratio=0.8,

@@ -147,7 +147,7 @@ class TestKnownValues:
         assert cells.groups == (("a",),)
 
     def test_admissions_of_berkeley(self):
-        """Women are admitted less in all, -.142, and more within departments, +.0184."""
+        """Women are admitted less in all, -0.142, and more within departments, +.0184."""
         data = berkeley()
         names = {"y_pred": "admitted", "sensitive_features": "sex"}
         cells = fa.tabulate(data, strata="department", counts="persons", **names)

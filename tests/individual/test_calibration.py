@@ -197,7 +197,7 @@ def above(pvalues, level):
 
 class TestClustersAndWeights:
     def test_rows_that_occur_three_to_five_times(self):
-        """Measured in 2,000 audits: 5.6, 1.4 and .35 %; 21, 14 and 7.5 without clusters."""
+        """Measured in 2,000 audits: 5.6, 1.4 and 0.35 %; 21, 14 and 7.5 without clusters."""
         known, unknown = [], []
         for seed in range(N_AUDITS):
             X, y = LIGHT.rows(seed, 100)
@@ -210,7 +210,8 @@ class TestClustersAndWeights:
         assert np.sum(np.array(known) <= 0.05) >= band(0.05)[0]
 
     def test_few_clusters(self):
-        """Twelve people of twenty rows: bootstrap-t 5.6, 1.7 and .4 %, normal 10.8, 4.4 and 1.5."""
+        """Twelve people of twenty rows: bootstrap-t 5.6, 1.7 and 0.4 %, normal 10.8, 4.4 and
+        1.5."""
         found = {"bootstrap-t": [], "normal": [], "not clustered": []}
         warned = 0
         for seed in range(N_AUDITS):
@@ -244,13 +245,13 @@ class TestClustersAndWeights:
         assert len(ours) > 0.98 * N_AUDITS
         for level in LEVELS:
             assert above(usual, level)
-        # 8.5, 2.3 and .35 % against 10.9, 5 and 1.8: ratios are skewed, which the result says.
+        # 8.5, 2.3 and 0.35 % against 10.9, 5 and 1.8: ratios are skewed, which the result says.
         assert not above(ours, 0.001)
         for level, share in zip(LEVELS, (0.10, 0.035, 0.01), strict=True):
             assert np.mean(np.array(ours) <= level) < share
 
     def test_rows_drawn_with_unequal_probabilities(self):
-        """High scores are drawn 6.7 times as often; weighted back, 5.8, 1.4 and .25 %."""
+        """High scores are drawn 6.7 times as often; weighted back, 5.8, 1.4 and 0.25 %."""
         intervals = {"weighted": [], "as they are": []}
         pvalues = []
         for seed in range(N_AUDITS):

@@ -70,7 +70,7 @@ def test_intervals_cover(metric, n, design):
 
 
 def test_normal_quantiles_without_a_guard_do_not_cover():
-    """n = 500, P(x = 1) = .02: refused by us in nearly all samples."""
+    """n = 500, P(x = 1) = 0.02: refused by us in nearly all samples."""
     design = designs.Marginal(0.31, 0.02, decision=True)
     rng = np.random.default_rng(7)
     refused, covered, n_audits = 0, 0, 0
@@ -91,7 +91,7 @@ def test_normal_quantiles_without_a_guard_do_not_cover():
 
 @pytest.mark.parametrize(("metric", "decision"), [("fpr", False), ("fpr", True), ("fdr", False)])
 def test_family_wise_error(metric, decision):
-    """30 features of prevalence .5 to .02 that say nothing, n = 500."""
+    """30 features of prevalence 0.5 to 0.02 that say nothing, n = 500."""
     audits, false = 300, {"guarded": 0, "all": 0}
     for number in range(audits):
         rng = np.random.default_rng(number)

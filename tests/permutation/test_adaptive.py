@@ -125,7 +125,7 @@ class TestArguments:
 
 class TestKnownValues:
     def test_no_extreme_replicate_of_128(self):
-        """x = 0, n = 128: the .9 quantile of Beta(1, 129) is 1 - .1^(1/129); over .9.
+        """x = 0, n = 128: the 0.9 quantile of Beta(1, 129) is 1 - 0.1^(1/129); over .9.
 
         Twice that of a side where two statistics are asked.
         """
@@ -250,7 +250,7 @@ class TestReference:
         assert not any("did not stop early" in text for text in result.warnings)
 
     def test_the_interval_of_the_pvalue(self):
-        """Clopper and Pearson at 1 - .01 / k for k looks."""
+        """Clopper and Pearson at 1 - 0.01 / k for k looks."""
         result = test_of(make(3, gap=0.2), n_resamples=5_000, studentize="unpooled")
         n_extreme = int(np.sum(extreme_flags(result)))
         slow = permutation.clopper_pearson(

@@ -386,7 +386,7 @@ class TestReference:
         assert {sum(size) for size in sizes} == {600}
 
     def test_gaps_within_strata(self):
-        """Departments explain a crude gap of .47. A gap of .1 is one within departments."""
+        """Departments explain a crude gap of .47. A gap of 0.1 is one within departments."""
         rng = np.random.default_rng(10)
         department = rng.random(4_000) < 0.5
         group = np.where(rng.random(4_000) < np.where(department, 0.9, 0.1), "a", "b")
@@ -397,7 +397,7 @@ class TestReference:
             "metric": "selection_rate",
             "strata": department,
         }
-        # The test sees .1 within departments nearly always: its standard error is .02.
+        # The test sees 0.1 within departments nearly always: its standard error is .02.
         within = np.where(group == "a", 0.05, -0.05)
         moved = (rng.random(4_000) < np.where(department, 0.8, 0.2) + within).astype(int)
         direct = fa.permutation_test(rng=1, n_resamples=199, **{**options, "y_pred": moved})
@@ -876,7 +876,7 @@ class TestCommand:
 
 @pytest.mark.calibration
 class TestCalibration:
-    """Power of `calibrate` within .05 of a direct simulation; false alarms in a binomial band."""
+    """Power of `calibrate` within 0.05 of a direct simulation; false alarms in a binomial band."""
 
     N = 1_500
 
@@ -909,7 +909,7 @@ class TestCalibration:
         n = (250, 350)
         group = np.repeat(["a", "b"], n)
         columns = {"y_pred": np.tile([1, 1, 0, 0, 0], 120), "sensitive_features": group}
-        # Odds of one group: the others carry the rest, .4 on average.
+        # Odds of one group: the others carry the rest, 0.4 on average.
         rate = np.repeat([0.4 + 0.1 * 350 / 600, 0.4 - 0.1 * 250 / 600], n)
 
         def audit(rng):

@@ -257,7 +257,7 @@ class TestArguments:
             test_of(make(), metric_of(conditions_on="decision"), studentize="none")
 
     def test_conditions_on_labels_that_are_numbers(self):
-        """Labels .2 and .7 are different, and so are -1 and 3: not exchanged, or refused."""
+        """Labels 0.2 and 0.7 are different, and so are -1 and 3: not exchanged, or refused."""
         y_true, value, group = make()
         metric = metric_of(conditions_on="label")
         options = {"studentize": "none", "n_resamples": 99}

@@ -132,7 +132,7 @@ class TestArguments:
 
 class TestKnownValues:
     def test_a_gap_that_halves(self):
-        """a: .5 to .6, b: .7 to .7: the gap goes from -.2 to -.1, D = .1, S = -.3."""
+        """a: 0.5 to 0.6, b: 0.7 to 0.7: the gap goes from -0.2 to -0.1, D = 0.1, S = -.3."""
         result = fa.compare_models(**of_counts((500, 0, 100, 400), (700, 0, 0, 300)))
         pair = result.comparisons[0]
         assert (pair.gap_of_first, pair.gap_of_second) == pytest.approx((-0.2, -0.1))
@@ -184,7 +184,7 @@ class TestKnownValues:
         assert "nothing is shown about the gap of a minus b" in str(result)
 
     def test_few_rows_that_do_not_change_are_no_precision(self):
-        """40 rows that all stay: 0 of 40 has the limit .0876 of the score test."""
+        """40 rows that all stay: 0 of 40 has the limit 0.0876 of the score test."""
         result = fa.compare_models(**of_counts((20, 0, 0, 20), (1000, 0, 0, 1000)))
         low, high = result.comparisons[0].change_interval
         limit = Z**2 / (40 + Z**2)
@@ -200,7 +200,7 @@ class TestKnownValues:
             assert -1 <= value.confidence_interval[0] < value.confidence_interval[1] <= 1
 
     def test_a_gap_on_the_other_side(self):
-        """-.2 becomes .2: it has changed for sure, and its size has not."""
+        """-.2 becomes 0.2: it has changed for sure, and its size has not."""
         result = fa.compare_models(**of_counts((500, 0, 400, 100), (700, 0, 0, 300)))
         pair = result.comparisons[0]
         assert pair.turned
@@ -210,7 +210,7 @@ class TestKnownValues:
         assert "changes its sign" in str(result)
 
     def test_two_gaps_that_may_both_be_zero_claim_nothing(self):
-        """From .1 to -.1 of 40 rows: D is shown, S is not."""
+        """From 0.1 to -0.1 of 40 rows: D is shown, S is not."""
         result = fa.compare_models(**of_counts((40, 40, 0, 20), (50, 0, 0, 50)))
         assert result.comparisons[0].change_pvalue < 1e-6
         assert result.pvalue > 0.1
@@ -352,7 +352,7 @@ class TestProperties:
         result = fa.compare_models(
             label, first, shifted, sensitive_features=group, metric=metric, groups=["a", "b"], rng=1
         )
-        # Every error grows by .01: what changes is the same in all samples of the same rows.
+        # Every error grows by 0.01: what changes is the same in all samples of the same rows.
         errors = np.abs(label - shifted) - np.abs(label - first)
         assert np.allclose(errors, 0.01)
         assert result.comparisons[0].change == pytest.approx(0, abs=1e-12)
@@ -498,7 +498,7 @@ class TestCalibration:
     @pytest.mark.parametrize("sizes", [(40, 40), (40, 2_000), (100, 2_000)])
     @pytest.mark.parametrize("name", list(NULLS))
     def test_size_of_the_score(self, name, sizes):
-        """Two-sided 5, 1 and .1 %: measured at most 6.0, 1.1 and .11."""
+        """Two-sided 5, 1 and 0.1 %: measured at most 6.0, 1.1 and .11."""
         tables = drawn(self.N, sizes, NULLS[name])
         z = np.abs(list(paired_scores(tables)))
         for level, most in ((0.05, 0.06), (0.01, 0.012), (0.001, 0.0013)):

@@ -533,7 +533,7 @@ class TestCalibration:
         [(1, 0.0405, 0.3725, 0.7445), (2, 0.0365, 0.5455, 0.9855)],
     )
     def test_the_oracle_of_fairtest(self, power, studentized, shuffled, fairtest):
-        """Uncorrelated, not independent: METHODS, section 1, +-.011 and the band of the audits."""
+        """Uncorrelated, not independent: METHODS, section 1, +-0.011 and the band of the audits."""
 
         def audit(rng, studentize=True):
             x, error = row_oracles.error_over_x(rng, power)
@@ -589,7 +589,7 @@ class TestCalibration:
         ],
     )
     def test_size_of_spearman(self, shape, n, n_audits):
-        """At 5, 1 and .1 %. With the product of ranks alone for a variance it was 10 to 12.5 %.
+        """At 5, 1 and 0.1 %. With the product of ranks alone for a variance it was 10 to 12.5 %.
 
         The permutation law is that of the ranks, and without ties the same in every audit.
         """
@@ -675,7 +675,7 @@ class TestCalibration:
 
     @pytest.mark.parametrize("metric", ["pearson", "spearman"])
     def test_the_interval_covers(self, metric):
-        """Normal columns with correlation .6; Spearman: 6/pi asin(.3)."""
+        """Normal columns with correlation 0.6; Spearman: 6/pi asin(0.3)."""
         truth = 0.6 if metric == "pearson" else 6 / math.pi * math.asin(0.3)
 
         def missed(rng, by_se_of_zero=False):

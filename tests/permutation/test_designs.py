@@ -309,7 +309,8 @@ class TestKnownValues:
         assert any("clusters of a are worth 2 of one size" in text for text in result.warnings)
 
     def test_a_weighted_auc(self):
-        """Positives .8 (weight 3) and .4, negatives .5 (weight 2) and .1: (3*2 + 3 + 1) / 12."""
+        """Positives 0.8 (weight 3) and 0.4, negatives 0.5 (weight 2) and 0.1: (3*2 + 3 + 1) /
+        12."""
         weight = [3, 1, 2, 1]
         score = [0.8, 0.4, 0.5, 0.1]
         result = fa.permutation_test(
@@ -485,7 +486,7 @@ class TestReference:
             slow = reference.basic_interval(observed, replicates)
         else:
             slow = reference.percentile_interval(replicates)
-        # The quantile of 1,000 replicates: about se sqrt(.025 .975 / 1,000) / .058 = .085 se.
+        # The quantile of 1,000 replicates: about se sqrt(0.025 0.975 / 1,000) / 0.058 = 0.085 se.
         assert result.confidence_interval == pytest.approx(slow, abs=0.45 * se)
         assert result.confidence_interval != pytest.approx(observed, abs=se)
 
@@ -569,7 +570,7 @@ class TestProperties:
                 first.limit(side, 0.1, _native.Call()),
                 second.limit(other, 0.1, _native.Call()),
             )
-            # The density of T at its .1 quantile is about .18.
+            # The density of T at its 0.1 quantile is about .18.
             spread = 5.5 * math.sqrt(2 * 0.1 * 0.9 / n) / 0.15 * error
             assert limits[1] == pytest.approx(-limits[0], abs=spread)
 

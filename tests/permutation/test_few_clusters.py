@@ -490,7 +490,7 @@ class TestSizes:
 
 
 def verdicts(rates, n_audits=250):
-    """Return how often a gap of exactly .10 fails, and passes."""
+    """Return how often a gap of exactly 0.10 fails, and passes."""
     rng, fails, passes = np.random.default_rng(3), 0, 0
     tolerance = Tolerance(value=0.1)
     for audit in range(n_audits):
@@ -504,7 +504,7 @@ def verdicts(rates, n_audits=250):
 
 @pytest.mark.calibration
 class TestVerdicts:
-    """40 + 8 clusters of correlation .1 and .5, whose rates differ by exactly the tolerance."""
+    """40 + 8 clusters of correlation 0.1 and 0.5, whose rates differ by exactly the tolerance."""
 
     @pytest.mark.parametrize(("rates", "which"), [((0.15, 0.05), 0), ((0.05, 0.15), 1)])
     def test_a_gap_at_the_tolerance(self, rates, which, monkeypatch):

@@ -318,11 +318,11 @@ class TestKnownValues:
         assert mirrored == pytest.approx((-high, -low), abs=6e-5)
 
     def test_delta_by_hand(self):
-        """.8 of 100 and .5 of 100: 1.959964 sqrt(.16 / 100 + .25 / 100) = .125499."""
+        """.8 of 100 and 0.5 of 100: 1.959964 sqrt(0.16 / 100 + 0.25 / 100) = .125499."""
         result = selection((80, 100), (50, 100), method="delta")
         assert result.confidence_interval == pytest.approx((0.174501, 0.425499), abs=1e-6)
         assert result.standard_error == pytest.approx(math.sqrt(0.0041), rel=1e-12)
-        # log 1.6 -+ 1.959964 sqrt(.16 / .64 / 100 + .25 / .25 / 100)
+        # log 1.6 -+ 1.959964 sqrt(0.16 / 0.64 / 100 + 0.25 / 0.25 / 100)
         half = 1.959963984540054 * math.sqrt(0.0025 + 0.01)
         ratio = result.ratios[0]
         assert ratio.estimate == 1.6
@@ -332,7 +332,7 @@ class TestKnownValues:
         assert ratio.standard_error == pytest.approx(1.6 * math.sqrt(0.0125), rel=1e-12)
 
     def test_bonferroni_and_largest_gap_by_hand(self):
-        """Three pairs: Newcombe at 1 - .05 / 3 each; the largest gap from these."""
+        """Three pairs: Newcombe at 1 - 0.05 / 3 each; the largest gap from these."""
         result = selection((80, 100), (50, 100), (45, 100))
         z = stats.norm.isf(0.05 / 6)
         pairs = [proportions.newcombe_interval(proportions.SampleProportion(p, 100),
@@ -399,7 +399,7 @@ class TestKnownValues:
         assert np.array_equal(t, expected, equal_nan=True)
 
     def test_range_of_pairs(self):
-        """Values 0, .3, .5 within .1: max - min of any values in the intervals."""
+        """Values 0, 0.3, 0.5 within 0.1: max - min of any values in the intervals."""
         assert formulas.range_of_pairs([(-0.4, -0.2), (-0.6, -0.4), (-0.3, -0.1)]) == (
             0.4,
             0.6,
@@ -420,17 +420,18 @@ class TestKnownValues:
         assert bootstrap.undefined_share() == 0.5
 
     def test_farrington_manning_by_hand(self):
-        """Equal groups, p = q = .5, margin d: by symmetry .5 +- d / 2 is most likely, hence
-        z = -d / sqrt(2 (.25 - d^2 / 4) / n): d = .2, n = 100: -.2 / sqrt(.0048)."""
+        """Equal groups, p = q = 0.5, margin d: by symmetry 0.5 +- d / 2 is most likely, hence
+        z = -d / sqrt(2 (0.25 - d^2 / 4) / n): d = 0.2, n = 100: -0.2 / sqrt(0.0048)."""
         z = farrington_manning(50, 100, 50, 100, 0.2).plain
         assert z == pytest.approx(-0.2 / math.sqrt(0.0048), rel=1e-12)
-        # At margin 0 it is the pooled test: (.8 - .5) / sqrt(.65 .35 2 / 100).
+        # At margin 0 it is the pooled test: (0.8 - 0.5) / sqrt(0.65 0.35 2 / 100).
         assert farrington_manning(80, 100, 50, 100, 0.0).plain == pytest.approx(
             0.3 / math.sqrt(0.65 * 0.35 * 0.02), rel=1e-12
         )
 
     def test_two_one_sided_tests_by_hand(self):
-        """z = .2 / sqrt(.0048), g = 2 (.24 .2 / 100^2) / (6 .0048^1.5): u a little nearer 0."""
+        """z = 0.2 / sqrt(0.0048), g = 2 (0.24 0.2 / 100^2) / (6 0.0048^1.5): u a little nearer
+        0."""
         result = equivalent((50, 100), (50, 100), margin=0.2)
         z, g = 0.2 / math.sqrt(0.0048), 2 * 0.24 * 0.2 / 100**2 / (6 * 0.0048**1.5)
         u = (-1 + math.sqrt(1 + 4 * g * (g + z))) / (2 * g)
@@ -1101,7 +1102,7 @@ def clustered(rng, n_clusters=60, size=6):
 
 
 def losses(rng, n=500):
-    """Scores U(.1, .9); labels follow them in group a and are coins in group b."""
+    """Scores U(0.1, 0.9); labels follow them in group a and are coins in group b."""
     score = rng.uniform(0.1, 0.9, 2 * n)
     share = np.where(np.arange(2 * n) < n, score, 0.5)
     return {
@@ -1128,7 +1129,7 @@ def assert_covers(share, low=0.935, high=0.965):
 
 @pytest.mark.calibration
 class TestCalibration:
-    """Coverage of 95 % intervals at 500 rows per group lies between .935 and .965."""
+    """Coverage of 95 % intervals at 500 rows per group lies between 0.935 and .965."""
 
     def test_true_positive_rate_by_score(self):
         assert_covers(covers(two_confusions, true_gap("true_positive_rate"), 8_000, metric="tpr"))
@@ -1138,7 +1139,7 @@ class TestCalibration:
         assert_covers(covers(two_confusions, true_gap(metric), 2_500, metric=metric))
 
     def test_auc(self):
-        """Binormal scores, shifts 1 and 1.5, base rates .5 and .2."""
+        """Binormal scores, shifts 1 and 1.5, base rates 0.5 and .2."""
 
         def audit(rng):
             parts = [
@@ -1155,7 +1156,7 @@ class TestCalibration:
         assert_covers(covers(audit, truth, 1_500, metric="auc"))
 
     def test_mean_squared_error(self):
-        """E s (1 - s) = .19667 and E s^2 = .30333 of U(.1, .9)."""
+        """E s (1 - s) = 0.19667 and E s^2 = 0.30333 of U(0.1, 0.9)."""
         second = 0.25 + 0.64 / 12
         truth = (0.5 - second) - second
         assert_covers(covers(losses, truth, 1_500, metric="mean_squared_error"))
@@ -1277,7 +1278,7 @@ class TestCalibration:
 
     @pytest.mark.parametrize("method", ["score", "studentized", "delta"])
     def test_equivalence_of_few_rows(self, method):
-        """5 rows each, rates .95 and .75: in 18 % all are selected, which shows nothing."""
+        """5 rows each, rates 0.95 and 0.75: in 18 % all are selected, which shows nothing."""
         rng = np.random.default_rng(1)
         n_audits = 2_000
         found = 0
@@ -1298,7 +1299,7 @@ class TestCalibration:
         assert found <= stats.binom(n_audits, 0.05).isf(1e-6)
 
     def test_equivalence_of_ratios_at_the_margin(self):
-        """Selection rates .4 and .5, a ratio of .8."""
+        """Selection rates 0.4 and 0.5, a ratio of .8."""
         law = {"a": (0.3, 0.1, 0.2, 0.4), "b": (0.35, 0.15, 0.1, 0.4)}
         rng = np.random.default_rng(1)
         n_audits = 3_000

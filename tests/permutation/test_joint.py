@@ -124,7 +124,8 @@ class TestArguments:
 
 class TestKnownValues:
     def test_equalized_odds_is_two_chi_squares(self):
-        """TPR 8/10 and 4/10, FPR 2/10 and 3/10: 20 (.4)^2/4 / (.6 .4) + 20 (.1)^2/4 / (.25 .75)."""
+        """TPR 8/10 and 4/10, FPR 2/10 and 3/10: 20 (0.4)^2/4 / (0.6 0.4) + 20 (0.1)^2/4 / (0.25
+        0.75)."""
         counts = {"a": (8, 2, 2, 8), "b": (4, 3, 6, 7)}
         y_true, y_pred, group = [], [], []
         for g, cells in counts.items():
@@ -362,7 +363,7 @@ class TestCalibration:
 
     @staticmethod
     def equal_odds(rng):
-        """Base rates .8 and .3, TPR .8 and FPR .2 in both groups."""
+        """Base rates 0.8 and 0.3, TPR 0.8 and FPR 0.2 in both groups."""
         group = np.repeat(["a", "b"], [150, 250])
         y_true = (rng.random(400) < np.where(group == "a", 0.8, 0.3)).astype(int)
         y_pred = (rng.random(400) < np.where(y_true == 1, 0.8, 0.2)).astype(int)
@@ -381,7 +382,7 @@ class TestCalibration:
         assert self.rejected(lambda rng: audit(rng, strata=None, studentize=False)) > high
 
     def test_small_statistics_are_no_evidence(self):
-        """Rejections at 95 % come from large Q: among p <= .05 no Q below its median."""
+        """Rejections at 95 % come from large Q: among p <= 0.05 no Q below its median."""
 
         def audit(rng, centred=False):
             data = self.equal_odds(rng)

@@ -359,7 +359,7 @@ def band(rate, n_audits):
 
 
 LEVELS = (0.05, 0.01, 0.001)
-#: Replicates of a test: enough for a level of .1 %.
+#: Replicates of a test: enough for a level of 0.1 %.
 MANY = 1_999
 
 

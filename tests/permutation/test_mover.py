@@ -132,7 +132,7 @@ class TestKnownValues:
         assert math.isnan(test.statistic)
 
     def test_balanced_accuracy_of_ones_has_one(self):
-        """11 of 11: nothing is known of 3 true negatives only; (1 + .025^(1/3)) / 2 and less."""
+        """11 of 11: nothing is known of 3 true negatives only; (1 + 0.025^(1/3)) / 2 and less."""
         data = decisions((8, 0, 0, 3), (30, 10, 10, 30))
         low, high = fa.intervals(**data, metric="balanced_accuracy").confidence_interval
         assert low < 0.25 < high
@@ -328,7 +328,7 @@ def within(refuted, n_audits, claimed):
 
 @pytest.mark.calibration
 class TestCalibration:
-    """One-sided sizes at a shifted null, at the 5, 1 and .1 % levels, and coverage."""
+    """One-sided sizes at a shifted null, at the 5, 1 and 0.1 % levels, and coverage."""
 
     N = 3_000
     #: Largest sizes of either side by level that were measured with 40 rows.
@@ -423,7 +423,8 @@ class TestCalibration:
         assert not within(refuted, self.N, self.CLAIMED), refuted
 
     def test_equivalence_of_weighted_ratios_at_the_margin(self):
-        """Rates .792 and .99, 50 weighted rows beside 2,000: at most the level at 5, 1 and .1 %."""
+        """Rates 0.792 and 0.99, 50 weighted rows beside 2,000: at most the level at 5, 1 and 0.1
+        %."""
         rng, n_audits, n = np.random.default_rng(3), 1_200, (50, 2_000)
         group, p = np.repeat(["a", "b"], n), {"auto": [], "delta": []}
         for _ in range(n_audits):
@@ -443,7 +444,7 @@ class TestCalibration:
         assert np.all(old > most), old / n_audits
 
     def test_equivalence_of_f1_at_the_margin(self):
-        """Public calls: 40 rows of F1 .57 beside 1,000 of .96, the margin where the gap is."""
+        """Public calls: 40 rows of F1 0.57 beside 1,000 of 0.96, the margin where the gap is."""
         law = DESIGNS["rare"][0], (0.45, 0.02, 0.02, 0.51)
         margin = abs(float(np.subtract(*(native("f1").evaluate(list(p)).value for p in law))))
         rng, n_audits = np.random.default_rng(2), 2_500

@@ -432,7 +432,7 @@ class TestReference:
         expected = np.dot(weights, gaps) / np.sum(weights)
         assert within.estimate == pytest.approx(expected, rel=1e-12)
         assert within.estimate < 0
-        # Cochran-Mantel-Haenszel without continuity correction: 1.5246 (p = .2169).
+        # Cochran-Mantel-Haenszel without continuity correction: 1.5246 (p = 0.2169).
         assert within.pvalue == pytest.approx(0.2169, abs=0.02)
         low, high = within.confidence_interval
         assert low < within.estimate < high

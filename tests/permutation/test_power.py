@@ -203,8 +203,8 @@ class TestArguments:
 
 class TestKnownValues:
     def test_two_equal_groups(self):
-        """n' = (1.959964 sqrt(2 .475 .525) + .841621 sqrt(.25 + .2475))^2 / .05^2 = 1564.7 rows
-        in each group, and n'/4 (1 + sqrt(1 + 4 / (n' .05)))^2 = 1604.4 for the exact test."""
+        """n' = (1.959964 sqrt(2 0.475 0.525) + 0.841621 sqrt(0.25 + 0.2475))^2 / 0.05^2 = 1564.7
+        rows in each group, and n'/4 (1 + sqrt(1 + 4 / (n' 0.05)))^2 = 1604.4 for the exact test."""
         plan = fa.sample_size(0.05, **HALF)
         assert plan.group_sizes == {"group 1": 1605, "group 2": 1605}
         assert plan.gap == 0.05
@@ -213,7 +213,7 @@ class TestKnownValues:
         assert float(back) == pytest.approx(0.05, abs=1e-5)
 
     def test_the_plan_of_casagrande_pike_and_smith(self):
-        """.3 against .4: 376 rows each; 356 without the correction, with a power of .78."""
+        """.3 against 0.4: 376 rows each; 356 without the correction, with a power of .78."""
         plan = fa.sample_size(0.1, metric="selection_rate", value=0.3)
         assert list(plan.group_sizes.values()) == [376, 376]
         assert proportions.fisher_power(376, 0.3, 376, 0.4) == pytest.approx(0.803, abs=0.001)
@@ -238,7 +238,7 @@ class TestKnownValues:
         assert "that no gap is as large as 0.03, if there is none" in str(plan)
         back = fa.minimum_detectable_gap(**HALF, goal="equivalence", group_sizes=plan.group_sizes)
         assert back.gap == pytest.approx(0.03, rel=1e-3)
-        # z = 1.644854 for each side and 1.281552 for both: (2.926406 / .03)^2 / 2, about.
+        # z = 1.644854 for each side and 1.281552 for both: (2.926406 / 0.03)^2 / 2, about.
         assert plan.group_sizes["group 1"] == pytest.approx((2.926406 / 0.03) ** 2 / 2, rel=0.002)
         three = fa.sample_size(0.03, **HALF, goal="equivalence", group_sizes=[1, 1, 1])
         assert three.group_sizes["group 1"] > plan.group_sizes["group 1"]
@@ -302,7 +302,7 @@ class TestKnownValues:
         assert one.gap == pytest.approx(all_rows.gap, rel=1e-6)
 
     def test_bonferroni(self):
-        """Three groups: level .05 / 3 for each pair; the two smallest groups decide."""
+        """Three groups: level 0.05 / 3 for each pair; the two smallest groups decide."""
         plan = fa.minimum_detectable_gap(**HALF, group_sizes={"a": 100, "b": 400, "c": 200})
         assert plan.n_comparisons == 3
         pair = fa.minimum_detectable_gap(
@@ -660,7 +660,8 @@ class TestCalibration:
 
     @pytest.mark.parametrize(("value", "gap"), [(0.95, 0.05), (0.1, 0.1), (0.5, 0.1)])
     def test_rates_far_from_one_half(self, value, gap):
-        """The gap changes the variance: without that .95 and .90 are told apart with power .56."""
+        """The gap changes the variance: without that 0.95 and 0.90 are told apart with power
+        .56."""
         plan = fa.sample_size(gap, metric="selection_rate", value=value)
         n = list(plan.group_sizes.values())
         other = value + gap if value < 0.5 else value - gap
@@ -686,7 +687,7 @@ class TestCalibration:
          (0.3, 0.3, (1, 1))],
     )  # fmt: skip
     def test_power_of_the_exact_test(self, value, gap, sizes):
-        """All tables summed: 80 to 85 %. Un-pooled without a correction: .54 for .02, .06."""
+        """All tables summed: 80 to 85 %. Un-pooled without a correction: 0.54 for 0.02, .06."""
         plan = fa.sample_size(gap, metric="selection_rate", value=value, group_sizes=sizes)
         other = plan.values["group 2"]
         n = list(plan.group_sizes.values())

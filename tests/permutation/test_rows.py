@@ -340,7 +340,7 @@ class TestCalibration:
         return np.mean(np.array(p) <= 0.05)
 
     def test_auc_with_very_different_base_rates(self):
-        """Base rates .5 (1,500 rows) and .06 (300 rows), one AUC."""
+        """Base rates 0.5 (1,500 rows) and 0.06 (300 rows), one AUC."""
 
         def audits(rng):
             y_true, score, group = row_oracles.auc_equal(rng)

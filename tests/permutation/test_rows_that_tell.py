@@ -32,17 +32,17 @@ def equivalent(*counts, margin=0.1, **options):
 
 class TestKnownValues:
     def test_within_without_a_gap(self):
-        """Phi(sqrt(f) tol / se - z) = .9: f = ((1.644854 + 1.281552) se / tol)^2."""
+        """Phi(sqrt(f) tol / se - z) = 0.9: f = ((1.644854 + 1.281552) se / tol)^2."""
         found = times_to_show_within(0.0, 0.05, 0.1, 0.05)
         assert found == pytest.approx(((1.6448536 + 1.2815516) * 0.5) ** 2, rel=1e-6)
 
     def test_within_next_to_the_tolerance(self):
-        """One side decides: f = ((1.644854 + .841621) se / (tol - |d|))^2."""
+        """One side decides: f = ((1.644854 + 0.841621) se / (tol - |d|))^2."""
         found = times_to_show_within(-0.099, 0.02, 0.1, 0.05)
         assert found == pytest.approx(((1.6448536 + 0.8416212) * 20) ** 2, rel=1e-6)
 
     def test_beyond(self):
-        """f = ((z(1 - alpha / m) + z(.8)) se / (|d| - tol))^2, three tests."""
+        """f = ((z(1 - alpha / m) + z(0.8)) se / (|d| - tol))^2, three tests."""
         z = stats.norm.isf(0.05 / 3) + stats.norm.ppf(0.8)
         found = times_to_show_beyond(0.15, 0.03, 0.1, 0.05, 3)
         assert found == pytest.approx((z * 0.03 / 0.05) ** 2, rel=1e-9)

@@ -50,7 +50,7 @@ def bands(n_audits, level):
 
 class TestKnownValues:
     def test_the_oracles_of_the_four_fifths_rule(self):
-        """Bootstrap-t gave .365 and .018, at any number of replicates."""
+        """Bootstrap-t gave 0.365 and 0.018, at any number of replicates."""
         result = equivalent((49, 50), (4_990, 5_000))
         assert result.pvalue == pytest.approx(0.0007, abs=5e-5)
         assert (result.method, result.n_resamples, result.engine) == ("score", 0, "formula")
@@ -60,13 +60,13 @@ class TestKnownValues:
         assert any("of the replicates do not vary at all" in text for text in old.warnings)
 
     def test_by_hand(self):
-        """p1 = p2 = 1/2 of 100 each at R = 1: the pooled test, 0; a rate of 1 against .5 R."""
+        """p1 = p2 = 1/2 of 100 each at R = 1: the pooled test, 0; a rate of 1 against 0.5 R."""
         assert ratio_score(50, 100, 50, 100, 1.0) == (0, 0)
-        # R = 1 is the pooled z: (.8 - .5) / sqrt(.65 .35 2 / 100).
+        # R = 1 is the pooled z: (0.8 - 0.5) / sqrt(0.65 0.35 2 / 100).
         assert ratio_score(80, 100, 50, 100, 1.0).plain == pytest.approx(
             0.3 / math.sqrt(0.65 * 0.35 * 0.02), rel=1e-12
         )
-        # All selected, R = .8: q2 = 1, q1 = .8: .2 / sqrt(.16 / 50).
+        # All selected, R = 0.8: q2 = 1, q1 = 0.8: 0.2 / sqrt(0.16 / 50).
         found = ratio_score(50, 50, 80, 80, 0.8).plain
         assert found == pytest.approx(0.2 / math.sqrt(0.0032), rel=1e-12)
 
@@ -129,7 +129,7 @@ class TestKnownValues:
         assert any("nothing is shown about their ratio" in text for text in test.warnings)
 
     def test_a_stratum_by_hand(self):
-        """8 of 10 and 3 of 6: one stratum has k = 3.75, P = -.9375, Q = 1.9375."""
+        """8 of 10 and 3 of 6: one stratum has k = 3.75, P = -0.9375, Q = 1.9375."""
         gap, error = mantel_haenszel(np.array([[8.0, 3.0]]), np.array([[10.0, 6.0]]))
         tilt = (100 * 3 - 36 * 8 + 60 * (6 - 10) / 2) / 256
         spread = (8 * 3 + 3 * 2) / 32
@@ -224,7 +224,7 @@ class TestProperties:
         )
 
     def test_the_test_and_its_interval_agree(self):
-        """p <= .05 where the 90 % interval lies within .8 and 1.25."""
+        """p <= 0.05 where the 90 % interval lies within 0.8 and 1.25."""
         rng = np.random.default_rng(6)
         for _ in range(60):
             counts = [(int(rng.integers(40, 201)), 200), (int(rng.integers(40, 201)), 200)]
@@ -265,7 +265,7 @@ class TestCalibration:
         ("n_1", "n_2", "p_2"), [(40, 400, 0.9), (50, 50, 0.99), (200, 40, 0.3), (100, 400, 0.99)]
     )
     def test_size_of_the_ratio_test(self, n_1, n_2, p_2):
-        """Exact sizes at a ratio of .8; METHODS measured 3.3 to 6.1 % both ways at 5 %."""
+        """Exact sizes at a ratio of 0.8; METHODS measured 3.3 to 6.1 % both ways at 5 %."""
         score, _ = sizes_of_ratios(n_1, n_2, p_2)
         assert np.all(score <= (0.061, 0.016, 0.003)), score
         assert score[0] >= 0.02
@@ -275,7 +275,7 @@ class TestCalibration:
         assert not np.all(delta <= (0.061, 0.016, 0.003)), delta
 
     def test_coverage_of_ratios(self):
-        """20 against 200 rows at rates of .05 to .95, all tables summed; log-delta: none at 0."""
+        """20 against 200 rows at rates of 0.05 to 0.95, all tables summed; log-delta: none at 0."""
         n_1, n_2 = 20, 200
         for p_1, p_2 in ((0.05, 0.1), (0.95, 0.95), (0.5, 0.3), (0.1, 0.9)):
             covered = by_delta = 0.0
@@ -294,7 +294,7 @@ class TestCalibration:
                 assert by_delta < 0.93
 
     def test_replicates_that_do_not_vary_cannot_be_left_out(self):
-        """Bootstrap-t without them: 20 rows against 1,000, rates .792 and .99, far above 5 %."""
+        """Bootstrap-t without them: 20 rows against 1,000, rates 0.792 and 0.99, far above 5 %."""
         rng, n_audits, n_resamples = np.random.default_rng(9), 1_000, 499
         n_1, n_2, wrong, score = 20, 1_000, 0, 0
         for _ in range(n_audits):

@@ -240,12 +240,12 @@ class TestIntervals:
         )
         shifts = drawn(problem, 20_000)
         found = shifts.limit("greater", 0.05, CALL), shifts.limit("less", 0.05, CALL)
-        # The density of T at its .05 quantile is about .1: sqrt(.05 .95 / 999) / .1 = .07.
+        # The density of T at its 0.05 quantile is about 0.1: sqrt(0.05 0.95 / 999) / 0.1 = .07.
         assert found == pytest.approx(slow, abs=5.5 * 0.07 * math.sqrt(shifts.variance))
         assert found != pytest.approx((shifts.estimate,) * 2, abs=math.sqrt(shifts.variance))
 
     def test_infinite_where_no_assignment_is_rare(self):
-        """3 + 3 rows: 1 / C(6, 3) = 1/20 is above .025 and not above .05."""
+        """3 + 3 rows: 1 / C(6, 3) = 1/20 is above 0.025 and not above .05."""
         data = {"cost": np.arange(6.0) ** 2, "group": list("aaabbb")}
         problem = posed(MEAN, data=data, sensitive_features="group")
         shifts = drawn(problem, 4_000)

@@ -19,7 +19,7 @@ FAMILIES = (1, 10, 50, 200)
 
 class TestScore:
     def test_it_solves_its_equation(self):
-        """z = u + g (u^2 - 1), g = .02 / (6 .01^1.5 100): a hundredth of the third moment."""
+        """z = u + g (u^2 - 1), g = 0.02 / (6 0.01^1.5 100): a hundredth of the third moment."""
         found = ScoreStatistic.from_moments(0.2, 0.01, 1e-4)
         g = 1e-4 / (6 * 0.01**1.5)
         assert found.plain == pytest.approx(2.0, rel=1e-12)
@@ -88,7 +88,7 @@ def decisions(*counts):
 
 class TestPublic:
     def test_equivalence_and_its_interval_agree(self):
-        """p <= .05 where the 90 % interval lies within the margin, to the last digits."""
+        """p <= 0.05 where the 90 % interval lies within the margin, to the last digits."""
         rng = np.random.default_rng(2)
         for _ in range(40):
             counts = [(int(rng.integers(0, 12)), 60), (int(rng.integers(0, 40)), 400)]
@@ -99,7 +99,8 @@ class TestPublic:
             assert at_end.pvalue == pytest.approx(0.05, abs=1e-9)
 
     def test_an_audit_of_low_rates(self):
-        """8 of 30 and 180 of 6,000 at .10: the score alone has p = .0131, its correction .0218."""
+        """8 of 30 and 180 of 6,000 at 0.10: the score alone has p = 0.0131, its correction
+        .0218."""
         x, n, y, m = 8, 30, 180, 6_000
         rows = np.repeat([0, 1], [n, m])
         y_pred = np.concatenate([np.arange(n) < x, np.arange(m) < y]).astype(int)
@@ -217,15 +218,15 @@ class TestSizes:
         ("n", "rates"), [(30, (0.06, 0.01)), (30, (0.13, 0.03)), (100, (0.06, 0.01))]
     )
     def test_differences(self, n, rates):
-        """Largest of both sides, 30 + 2,000, .06 / .01: 3.3 / 5.2 / 3.5 / 3.7 for 8.3 / 10.4 / 36 /
-        34 of the score alone, at 5 % / m of m = 1, 10, 50, 200."""
+        """Largest of both sides, 30 + 2,000, 0.06 / 0.01: 3.3 / 5.2 / 3.5 / 3.7 for 8.3 / 10.4 /
+        36 / 34 of the score alone, at 5 % / m of m = 1, 10, 50, 200."""
         sizes = exact_sizes(farrington_manning, n, 2_000, rates, rates[0] - rates[1])
         assert np.all(sizes["ours"] <= 5.6), sizes
         assert sizes["plain"].max() > 14
 
     @pytest.mark.parametrize(("n", "rate"), [(40, 0.02), (40, 0.96), (100, 0.05)])
     def test_ratios(self, n, rate):
-        """A ratio of .8 both ways: at most 6.7 at m = 1, 6.1 beyond; the score alone up to 54."""
+        """A ratio of 0.8 both ways: at most 6.7 at m = 1, 6.1 beyond; the score alone up to 54."""
         for rates, ratio in (((0.8 * rate, rate), 0.8), ((rate, 0.8 * rate), 1.25)):
             sizes = exact_sizes(ratio_score, n, 800, rates, ratio)
             assert np.all(sizes["ours"][:, 0] <= 6.7), sizes
@@ -234,7 +235,7 @@ class TestSizes:
             assert sizes["plain"].max() > 14
 
     def test_a_family_of_low_rates(self):
-        """`punitive` with ten attributes, groups of 30, FPR .115 and .014: 13.6 % failed falsely.
+        """`punitive` with ten attributes, groups of 30, FPR 0.115 and 0.014: 13.6 % failed falsely.
 
         2,000 audits of ten questions, each gap at the tolerance of .10.
         """
@@ -321,7 +322,7 @@ class TestRatiosWithinStrata:
         assert (result.pvalue <= 0.05) == (inside[0] >= 0.7 and inside[1] <= 1 / 0.7)
 
     def test_a_policy_decides(self):
-        """Rates of .1 and .3 in one half, .6 and .9 in the other: four fifths within strata."""
+        """Rates of 0.1 and 0.3 in one half, 0.6 and 0.9 in the other: four fifths within strata."""
         rng = np.random.default_rng(8)
         n = 6_000
         group, stratum = rng.choice(["a", "b"], n), rng.integers(0, 2, n)

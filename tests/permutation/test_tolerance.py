@@ -55,17 +55,17 @@ class TestKnownValues:
         assert p_fail == pytest.approx(stats.norm.sf(min(found)), rel=1e-9)
 
     def test_loanapp_race(self):
-        """65 of 94 against 791 of 842, ratio .736: below .8 is not shown, p = .09 alone."""
+        """65 of 94 against 791 of 842, ratio 0.736: below 0.8 is not shown, p = 0.09 alone."""
         p_fail, p_pass = of_ratio(65, 94, 791, 842, 0.8)
         assert p_fail == pytest.approx(0.09, abs=0.005)
         assert p_pass > 0.5
 
     def test_law_race(self):
-        """208 of 212 against 9,327 of 9,339: shown to be at least .8, p = 2e-11."""
+        """208 of 212 against 9,327 of 9,339: shown to be at least 0.8, p = 2e-11."""
         assert of_ratio(208, 212, 9_327, 9_339, 0.8)[1] == pytest.approx(2e-11, abs=5e-12)
 
     def test_dutch_sex(self):
-        """.757 of 4,874 against .855 of 9,405 at .10, rounded counts: p_pass was .396."""
+        """.757 of 4,874 against 0.855 of 9,405 at 0.10, rounded counts: p_pass was .396."""
         assert of_shares(3_690, 4_874, 8_041, 9_405, 0.1)[1] == pytest.approx(0.39, abs=0.01)
 
     def test_where_nothing_is_known_both_are_one(self):
@@ -184,7 +184,7 @@ class TestProperties:
         assert smallest_shown(lambda t: 1.0, 0.05, math.inf, math.inf) == math.inf
 
     def test_bounds_of_an_infinite_gap(self):
-        """No one of 20 against 15 of 20: the ratio is at most .2 or so, and can be 0."""
+        """No one of 20 against 15 of 20: the ratio is at most 0.2 or so, and can be 0."""
 
         def p_fail(distance):
             return of_ratio(0, 20, 15, 20, math.exp(-distance))[0]

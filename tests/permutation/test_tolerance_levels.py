@@ -59,7 +59,7 @@ def delta(x_1, n_1, x_2, n_2, tol):
 def families(test, n_small, tol, n_questions, n_audits, seed=1):
     """p_fail of questions of a small group beside 2,000 rows, each gap at the tolerance.
 
-    Rates as the page has them: TPR .85 and PPV .6 of the large group, the small one better and
+    Rates as the page has them: TPR 0.85 and PPV 0.6 of the large group, the small one better and
     worse in turn.
     """
     rng = np.random.default_rng(seed)
@@ -139,7 +139,7 @@ class TestPairs:
     @pytest.mark.parametrize("rate", [0.1, 0.6, 0.9])
     @pytest.mark.parametrize("n_rows", [(40, 2_000), (40, 40), (400, 400)])
     def test_four_fifths_both_ways(self, rate, n_rows):
-        """A true ratio of .8: 3.3 to 6.1 % fail, 4.4 to 6.1 % pass."""
+        """A true ratio of 0.8: 3.3 to 6.1 % fail, 4.4 to 6.1 % pass."""
         rng, fails, passes = np.random.default_rng(4), 0, 0
         for _ in range(self.N):
             x, y = (rng.binomial(n, p) for n, p in zip(n_rows, (0.8 * rate, rate), strict=True))
@@ -156,7 +156,8 @@ class TestPairs:
 
 
 class TestCoverage:
-    """Groups of 70, 20, 6 and 4 %; the smallest is approved at .3, others at .5; tolerance .10."""
+    """Groups of 70, 20, 6 and 4 %; the smallest is approved at 0.3, others at 0.5; tolerance
+    .10."""
 
     SHARES, RATES = np.array([0.7, 0.2, 0.06, 0.04]), np.array([0.5, 0.5, 0.5, 0.3])
 

@@ -440,7 +440,7 @@ class TestCalibration:
         assert passes <= self.most()
 
     def test_functions(self):
-        """Fifty rows of .97 beside 2,000 of .87: all 50 are positive in 22 % of audits."""
+        """Fifty rows of 0.97 beside 2,000 of 0.87: all 50 are positive in 22 % of audits."""
         rng, n_audits, n = np.random.default_rng(3), 150, (50, 2_000)
         own, delta = 0, 0
         for audit in range(n_audits):

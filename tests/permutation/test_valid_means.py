@@ -189,7 +189,7 @@ class TestOldWays:
 
 
 class TestStrataWithWeightsAndClusters:
-    """Rates .2 and .8 in two strata, equal in both groups; weights or sizes of clusters crossed
+    """Rates 0.2 and 0.8 in two strata, equal in both groups; weights or sizes of clusters crossed
     with group and stratum, so that weighted groups are made of different strata."""
 
     N, IN_CELL = 800, 500
@@ -299,8 +299,8 @@ class TestMeansWithinStrata:
 
 
 class TestF1WithinStrata:
-    """F1 of .8 and .5 in two strata, in both groups; base rates .5 and .3 in "a", .3 and .5 in "b":
-    the gap of all rows is .075, and it is nothing but strata."""
+    """F1 of 0.8 and 0.5 in two strata, in both groups; base rates 0.5 and 0.3 in "a", 0.3 and 0.5
+    in "b": the gap of all rows is 0.075, and it is nothing but strata."""
 
     N, SIZES, F1 = 1_000, (200, 1_800), (0.8, 0.5)
     BASE = ((0.5, 0.3), (0.3, 0.5))
@@ -409,7 +409,7 @@ def rows_of(law):
 
 
 class TestSkewedMeans:
-    """40 + 1,960 rows: answered and wrong in at most 5.4, 1.6 and .5 %."""
+    """40 + 1,960 rows: answered and wrong in at most 5.4, 1.6 and 0.5 %."""
 
     N, CLAIMED = 1_000, (0.054, 0.016, 0.005)
     FIRST = np.arange(SMALL + LARGE) < SMALL
@@ -493,7 +493,7 @@ def mean_weighted_by_size(deviation):
 
 @dataclass(frozen=True)
 class Clusters:
-    """n clusters of a group; effects of sd .5 against rows of sd 1, or a 10 % event, ICC .1."""
+    """n clusters of a group; effects of sd 0.5 against rows of sd 1, or a 10 % event, ICC .1."""
 
     n: int
     deviation: float

@@ -1292,7 +1292,7 @@ class TestCalibration:
         ("n_rows", "n_repeats"), [(100, 6_000), (300, 6_000), (1_000, 6_000), (5_000, 4_000)]
     )
     def test_size_of_the_limit_law(self, n_rows, n_repeats):
-        """METHODS: .050, .047, .051, .044 at these sizes, of all samples."""
+        """METHODS: 0.050, 0.047, 0.051, 0.044 at these sizes, of all samples."""
         rng = np.random.default_rng(n_rows)
         pvalues = []
         for _ in range(n_repeats):

@@ -230,8 +230,8 @@ def end_point(u, xi, sigma, upper=None):
 def zhang_stephens(y):
     """(xi, sigma) of Zhang and Stephens (2009), a point estimate.
 
-    b_j = 1/y_(k) + (1 - sqrt(J / (j - .5))) / (3 y_([k/4 + .5])), J = 20 + [sqrt k]; b = -th is the
-    mean of b_j with weights exp l(b_j); xi = mean log(1 - b y), sigma = -xi / b.
+    b_j = 1/y_(k) + (1 - sqrt(J / (j - 0.5))) / (3 y_([k/4 + 0.5])), J = 20 + [sqrt k]; b = -th is
+    the mean of b_j with weights exp l(b_j); xi = mean log(1 - b y), sigma = -xi / b.
     """
     y = np.sort(np.asarray(y, dtype=float))
     k = len(y)

@@ -739,7 +739,7 @@ def stacked(influence, gradient, fit, design, y, w=None):
 
 def refusal(y, flip, w=None):
     """Why a ceteris-paribus score is refused, or "": the largest share of w/e weights of an arm
-    above .1, or fewer than 10 (Kish-effective) rows of either label in an arm."""
+    above 0.1, or fewer than 10 (Kish-effective) rows of either label in an arm."""
     w = ones_unless(w, len(y))
     for arm, its, e in (("a", flip.is_a, flip.e_a), ("b", flip.is_b, flip.e_b)):
         at = np.asarray(its).astype(bool)
@@ -1089,7 +1089,7 @@ def input_alignment(l0, l1):
     """DA_in from l = logit P(S = 1) - logit pi(x) (an estimate of log dP0/dP1), cross-fitted.
 
     D = mean_0 l - (mean_1 exp(l) - 1), se^2 = var_0(l)/n_0 + var_1(exp l)/n_1 (ddof 1); a lower
-    bound D - 1.645 se, refused unless the largest share of exp(l) <= .05 and its mean in .9..1.1.
+    bound D - 1.645 se, refused unless the largest share of exp(l) <= 0.05 and its mean in .9..1.1.
     """
     ratio = np.exp(l1)
     value = l0.mean() - (ratio.mean() - 1)

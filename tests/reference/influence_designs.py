@@ -163,7 +163,7 @@ class Signs(CeterisParibus):
 
 
 def global_null(rng, n, base=0.31, decision=False, n_features=30, shared=0.3):
-    """(y, f, X): features of prevalence .5 to .02 (geometric), independent of (Y, f).
+    """(y, f, X): features of prevalence 0.5 to 0.02 (geometric), independent of (Y, f).
 
     Among themselves they are cut from normals of correlation `shared`. Every true score is 0.
     """

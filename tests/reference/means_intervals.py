@@ -332,7 +332,7 @@ class Guard:
         return max(self.ratios) > TOO_SKEWED
 
     def withholds_difference(self, difference):
-        """The verdict "different": without variance, or g > .2 and sign(Delta) = -sign(K)."""
+        """The verdict "different": without variance, or g > 0.2 and sign(Delta) = -sign(K)."""
         if any(self.without_variance):
             return True
         return self.too_skewed and np.sign(difference) == -np.sign(self.direction)

@@ -23,9 +23,9 @@ def auc_equal(
 
     score ~ N(shift y, spread^2 if y = 1, else 1), AUC = Phi(shift / sqrt(1 + spread^2)).
 
-    The page (.26 and .047) does not name its scores. Here, all labels permuted, 8,000 audits and
-    B = 500: unstudentized .316, DeLong .075, for 18 positives of "b" are few. Labels permuted
-    within outcomes: .055 and .051 (4,000 audits, B = 400).
+    The page (0.26 and 0.047) does not name its scores. Here, all labels permuted, 8,000 audits and
+    B = 500: unstudentized 0.316, DeLong 0.075, for 18 positives of "b" are few. Labels permuted
+    within outcomes: 0.055 and 0.051 (4,000 audits, B = 400).
     """
     y_true = np.concatenate(
         [

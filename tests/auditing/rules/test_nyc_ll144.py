@@ -268,7 +268,7 @@ PRESET = fa.Policy.preset("nyc_ll144")
 
 
 def applicants(sex="sex", race="race"):
-    """People by row; those who score above the median have .9, as many as those below or at it."""
+    """People by row; those who score above the median have 0.9, as many as those below or at it."""
     rows = [
         (person, other, int(i < hired), 0.9 if i < above else 0.1)
         for person, other, n, hired, above in PEOPLE
@@ -298,7 +298,7 @@ def lines(found):
 
 
 BOTH = "sex and race or ethnicity"
-#: Hand-made: m are hired 43 of 107 and f 40 of 200, so the ratio of f is .2 / (43 / 107).
+#: Hand-made: m are hired 43 of 107 and f 40 of 200, so the ratio of f is 0.2 / (43 / 107).
 SELECTED = {
     ("selection", "sex", "f"): (200, 0.2, 0.4977),
     ("selection", "sex", "m"): (107, 0.4019, 1.0),
@@ -309,7 +309,7 @@ SELECTED = {
     ("selection", BOTH, "m & x"): (100, 0.4, 1.0),
     ("selection", BOTH, "m & y"): (3, 0.3333, 0.8333),
 }
-#: Above the median of all 314, which is .1: 155 have .9.
+#: Above the median of all 314, which is 0.1: 155 have .9.
 SCORED = {
     ("scoring", "sex", "f"): (200, 0.4, 0.5707),
     ("scoring", "sex", "m"): (107, 0.7009, 1.0),

@@ -221,7 +221,7 @@ def test_arguments():
 
 @pytest.mark.calibration
 def test_the_rule_flags_half_of_what_is_exactly_four_fifths():
-    """METHODS 6: at a true ratio of .8 it flags 50 %; confidence is above .95 in 5 %."""
+    """METHODS 6: at a true ratio of 0.8 it flags 50 %; confidence is above 0.95 in 5 %."""
     rng = np.random.default_rng(18)
     n, m, rate, sims = 2_000, 20_000, 0.6, 2_000
     x, y = rng.binomial(n, 0.8 * rate, sims), rng.binomial(m, rate, sims)
