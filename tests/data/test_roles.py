@@ -354,3 +354,25 @@ def test_pieces_of_a_person_count_as_independent(side, few, many):
         )
         rejected += found.pvalue <= 0.05
     assert few <= rejected / n_audits <= many
+
+
+def test_a_group_whose_clusters_are_all_dropped():
+    """Audits named it, and then ended with an error: "groups names 'z', which is no group"."""
+    rng = np.random.default_rng(1)
+    group, cluster = np.repeat(["a", "b"], 300).astype(object), np.arange(600) // 3
+    group[np.arange(0, 120, 3)] = "z"
+    given = {
+        "y_pred": (rng.random(600) < 0.5).astype(int), "sensitive_features": {"g": group},
+        "clusters": cluster, "mixed_clusters": "drop", "rng": 1, "n_resamples": 999,
+    }  # fmt: skip
+    why = "only rows in clusters of several groups, which are dropped"
+    criterion = fa.Criterion(metric="selection_rate", tolerance=0.1)
+    audit = fa.audit(**given, policy=fa.Policy(name="p", criteria=[criterion]))
+    [question] = audit.questions
+    excluded = [group for group in question.groups if not group.is_tested]
+    assert [(group.group, group.reason) for group in excluded] == [("z", why)]
+    assert question.coverage == 0.8
+    with pytest.raises(errors.NotMeasurableError, match=f"group 'z' has {why}. Name the groups"):
+        fa.permutation_test(**given, metric="selection_rate", groups=["a", "b", "z"])
+    test = fa.permutation_test(**given, metric="selection_rate", undefined="skip")
+    assert [left.group for left in test.left_out] == ["z"]

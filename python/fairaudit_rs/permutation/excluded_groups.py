@@ -41,8 +41,13 @@ class ExclusionRule(Generic[Made]):
         wanted, found = list(keys), dict[GroupKey, str]()
         fewest = self.min_group_size or 0
         for key in wanted:
-            if self.sizes[key] < fewest:
+            if not self.sizes[key]:
+                found[key] = "only rows in clusters of several groups, which are dropped"
+            elif self.sizes[key] < fewest:
                 found[key] = f"fewer rows than min_group_size={fewest:,}"
+        empty = {i: found[key] for i, key in enumerate(wanted) if not self.sizes[key]}
+        if self.undefined == "raise":
+            refuse_groups(empty, wanted, [group_name(group_label(key)) for key in wanted])
         while True:
             kept = self._checked(wanted, found)
             try:

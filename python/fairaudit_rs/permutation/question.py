@@ -231,16 +231,20 @@ def pose_metric(
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:
         cells = reading.cells()
-    n_dropped, rows, people = 0, None, None
+    n_dropped, rows, people, chosen = 0, None, None, None
     if cells is None:
         rows = reading.rows()
-        settled = table.settled(rows, choose_groups(rows.cells, groups, reference))
+        chosen = choose_groups(rows.cells, groups, reference)
+        settled = table.settled(rows, chosen)
         if settled.cluster is not None:
             rows = replace(rows, cluster=settled.cluster)
         if settled.keep is not None:
             n_dropped = int(np.count_nonzero(~settled.keep))
             kept = table.where(settled.keep)
             rows = replace(reading, table=kept).rows()
+            if groups is None and checked.undefined == "raise":
+                # A group that nobody named, and that has no rows any more, is no error.
+                chosen = choose_groups(rows.cells, groups, reference)
             if "sample_weight" in table.roles:
                 people = {group_label(key): n for key, n in kept.people.number.items()}
         notes = settled.notes
@@ -266,12 +270,12 @@ def pose_metric(
     leaving = ExclusionRule(
         make=make,
         metric=metric.name,
-        sizes=counted.group_sizes(),
+        sizes=dict.fromkeys(chosen or (), 0) | counted.group_sizes(),
         with_reference=reference is not None,
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
     )
-    problem, left_out = leaving.split_off(choose_groups(counted, groups, reference))
+    problem, left_out = leaving.split_off(chosen or choose_groups(counted, groups, reference))
     marginal = None
     if with_marginal and problem.stratified:
         marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
