@@ -524,7 +524,9 @@ class TestMended:
             policy=policy,
         )  # fmt: skip
         text = audited(world, 1)
-        assert "would rule out a FAIL of this question in 8 of 10 audits" in text
+        assert (
+            "show every comparison of this question within the tolerance in 8 of 10 audits" in text
+        )
         assert "would show a PASS" not in text
         assert errors_of(world, text) == []
 

@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+
 from .words import Asked
 from .words_lines import number, says
 from .words_read import Reader
@@ -173,18 +175,21 @@ class MarkdownReader(Reader):
         """Rows, labels and decisions of every group, of all its rows."""
         _, _, *lines = body.splitlines()
         world = self.world
-        for attribute, group, n, labels, decisions in cells_of(lines):
+        for attribute, group, n, *people, labels, decisions in cells_of(lines):
             self.line = f"{attribute} {group} {n} {labels} {decisions}"
             rows = world.people[attribute].get(group)
             if rows is None:
                 # People of an unknown group.
                 continue
             self.check(number(n) == rows.sum(), f"rows are {rows.sum()}")
+            self.check(len(people) == world.weighted, "people by weight")
+            if people:
+                self.check(says(people[0], world.w[rows].sum()), "people by weight")
             for text, column in ((labels, world.y), (decisions, world.p)):
                 if column is None:
                     self.check(text == "", "there is no such column")
                 else:
-                    value = column[rows].mean()
+                    value = np.average(column[rows], weights=world.w[rows])
                     self.check(says(text, value), f"the share is {value:.4f}")
 
     def lenses_table(self, body):
