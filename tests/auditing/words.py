@@ -361,8 +361,10 @@ class World:
 
     def pairs(self, asked):
         """The pairs of groups that are compared."""
-        if not self.has_test(asked):
-            return []
+        return self.pairs_of_tested(asked) if self.has_test(asked) else []
+
+    def pairs_of_tested(self, asked):
+        """The pairs of groups with enough rows."""
         able = self.tested(asked.metric, asked.attribute)
         if asked.criterion.is_fixed_reference:
             fixed = [name for name in able if self.plain(name) == asked.criterion.reference]

@@ -141,7 +141,8 @@ class DictReader:
                 self.check(close(nan(group["value"]), wanted), f"value of {name}, {about}")
         if not entry["pairs"]:
             return
-        shown = world.pairs(asked) if asked.tolerance is None else world.pairs_shown(asked)
+        is_equality = asked.tolerance is None
+        shown = world.pairs_of_tested(asked) if is_equality else world.pairs_shown(asked)
         pairs = {frozenset(pair) for pair in shown}
         found = {frozenset(self.names(pair, asked)) for pair in entry["pairs"]}
         self.check(found == pairs, f"pairs of {about}")
