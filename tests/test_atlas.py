@@ -170,7 +170,8 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         monkeypatch.setattr(policies, name, 2)
     for module in (rates, clusters, lenses, tails, rules):
         monkeypatch.setattr(module, "AUDITS", 2)
-    monkeypatch.setattr(rates, "AUDITS_OF_LABELS", 2)
+    for name in ("AUDITS_OF_LABELS", "AUDITS_OF_ROWS"):
+        monkeypatch.setattr(rates, name, 2)
     monkeypatch.setattr(tails, "AUDITS_OF_PERSONS", 2)
     for name in ("AUDITS_GIVEN", "AUDITS_OF_PROFILES"):
         monkeypatch.setattr(lenses, name, 2)
@@ -358,7 +359,7 @@ def test_what_rows_add_makes_the_change(bench):
     # Where many rows change, one more in each cell plays no role.
     tables = [rng.multinomial(10**6, others.LAWS["equal models"][0]) for _ in range(2)]
     for metric in others.FRACTIONS:
-        problem = others.CellsProblem(
+        problem = others.PairedCellProblem(
             metric=fa.metrics.get(metric), keys=(("a",), ("b",)), n_rows=(10**6, 10**6),
             counts=np.stack(tables).reshape(2, 2, 2, 2), has_labels=True,
         )  # fmt: skip

@@ -230,7 +230,7 @@ class TestValues:
             one.alpha = 0.5
 
     @pytest.mark.parametrize(
-        "one",
+        "entry",
         [
             policy(),
             policy(bands={"income": (1.5, 2)}, favourable=False, lenses=["projection"]),

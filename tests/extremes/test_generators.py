@@ -197,8 +197,8 @@ def test_a_generator_that_fails_is_named():
 def test_ctgan_says_what_to_install():
     code = (
         "import sys; sys.modules['ctgan'] = None\n"
-        "from fairaudit_rs.extremes.generator import fitted\n"
-        "try:\n    fitted('ctgan', {'age': [1, 2, 3]})\n"
+        "from fairaudit_rs.extremes.generator import fit_generator\n"
+        "try:\n    fit_generator('ctgan', {'age': [1, 2, 3]})\n"
         "except ValueError as error:\n    print(error)\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -208,8 +208,8 @@ def test_ctgan_says_what_to_install():
 
 def test_torch_is_loaded_only_for_tvae():
     code = (
-        "import sys\nfrom fairaudit_rs.extremes.generator import fitted\n"
-        "fitted('copula', {'age': [1, 2, 3]}).sample(2)\nassert 'torch' not in sys.modules\n"
+        "import sys\nfrom fairaudit_rs.extremes.generator import fit_generator\n"
+        "fit_generator('copula', {'age': [1, 2, 3]}).sample(2)\nassert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -404,14 +404,14 @@ def test_a_seed_gives_the_same_rows_in_any_order_of_the_input(name):
 ANSWERS = """
 import hashlib, sys
 import numpy as np
-from fairaudit_rs.extremes.generator import fitted
+from fairaudit_rs.extremes.generator import fit_generator
 from fairaudit_rs.extremes.quality import generator_quality
 from fairaudit_rs.extremes.tvae import TVAE
 rng = np.random.default_rng(0)
 z = rng.normal(size=(30_000, 6)) @ rng.normal(size=(6, 6))
 X = {f"x{i}": z[:, i] for i in range(6)} | {"t": np.where(z[:, 0] > 0, "a", "b")}
 for generator in ("bootstrap", "copula", TVAE(n_epochs=1, batch_size=5_000)):
-    found = fitted(generator, X, 1).sample(3_000, rng=2)
+    found = fit_generator(generator, X, 1).sample(3_000, rng=2)
     print(hashlib.md5(b"".join(column.tobytes() for column in found.values())).hexdigest())
 found = generator_quality(X, found, rng=1)
 print(repr(found.detection_auc), repr(found.frechet))

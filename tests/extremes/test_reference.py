@@ -83,7 +83,7 @@ def test_the_nodes_and_probabilities_of_the_cuts():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "r", "s", "coverage", "five", "one"),
+    ("ratio", "r", "s", "coverage", "five_percent", "one_percent"),
     [
         (2, 6, 0, 0.9835, 0.1517, 0.0045),
         (4, 9, 1, 0.9605, 0.0395, 0.0211),
@@ -91,12 +91,12 @@ def test_the_nodes_and_probabilities_of_the_cuts():
         (30, 42, 20, 0.9576, 0.0424, 0.0106),
     ],
 )
-def test_ranks_and_sizes_of_order_statistics(ratio, r, s, coverage, five, entry):
+def test_ranks_and_sizes_of_order_statistics(ratio, r, s, coverage, five_percent, one_percent):
     n, m = 2000, 2000 / ratio
     assert reference.order_ranks(n, m) == (r, s)
     law = stats.binom(n, 1 / m)
     assert law.cdf(r - 1) - (law.cdf(s - 1) if s else 0) == pytest.approx(coverage, abs=6e-5)
-    for level, size in ((0.95, five), (0.99, entry)):
+    for level, size in ((0.95, five_percent), (0.99, one_percent)):
         cut = stats.chi2.ppf(level, 1)
         assert reference.deviance_tail(cut, n, m) == pytest.approx(size, abs=6e-5)
 
