@@ -92,7 +92,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("metric", "options", "match"),
         [
-            ("equalized_odds", {"alternative": "greater"}, "alternative is 'greater', .* a joint crit"),
+            ("equalized_odds", {"alternative": "greater"}, "alternative is 'greater', .* a joint"),
             ("tpr_and_ppv", {"studentize": "pooled"}, "studentize is 'pooled' for tpr_and_ppv"),
             ("equalized_odds", {"studentize": "shared"}, "studentize is 'shared'; accepted"),
             ("equalized_odds", {"engine": "stream"}, "engine is 'stream'.*accepted: 'auto', 'cell"),

@@ -54,19 +54,19 @@ class KnownRangeMethod(FormulaMethod):
 
     def value(self, position: int, level: float) -> Interval:
         """Return the interval of the metric of a group; NaN where it has none."""
-        return self._of((position,)).value(position, level)
+        return self._method_for((position,)).value(position, level)
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         """Return the interval of the ratio of two groups; NaN where it has none."""
-        return self._of(pair).ratio(pair, level)
+        return self._method_for(pair).ratio(pair, level)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
-        return self._of(pair).margins(pair, margin, scale)
+        return self._method_for(pair).margins(pair, margin, scale)
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
         """Return the smallest margin at which both one-sided tests reject; None: no formula."""
-        return self._of(pair).shown_within(pair, level, scale)
+        return self._method_for(pair).shown_within(pair, level, scale)
 
-    def _of(self, groups: Sequence[int]) -> FormulaMethod:
+    def _method_for(self, groups: Sequence[int]) -> FormulaMethod:
         return self.drawn if self.problem.is_melded(groups) else self._by_logit

@@ -368,12 +368,12 @@ class MeldedLimits:
 
     def pvalue(self, pair: Pair, alternative: str = "two-sided") -> float:
         """Return the p-value of equality."""
-        return melding.melded_pvalue(*self._of(pair), alternative)
+        return melding.melded_pvalue(*self._limits_of(pair), alternative)
 
     def pvalue_at(self, pair: Pair, margin: float, alternative: str) -> float:
         """Return the one-sided p-value against a difference "greater" or "less" than the margin."""
         test = melding.pvalue_above if alternative == "greater" else melding.pvalue_below
-        return test(*self._of(pair), margin)
+        return test(*self._limits_of(pair), margin)
 
     def ratio_pvalue_at(self, pair: Pair, ratio: float, alternative: str) -> float:
         """Return the one-sided p-value of a ratio; 1 if values can be negative."""
@@ -381,24 +381,24 @@ class MeldedLimits:
             return 1.0
         above = alternative == "greater"
         test = melding.ratio_pvalue_above if above else melding.ratio_pvalue_below
-        return test(*self._of(pair), ratio)
+        return test(*self._limits_of(pair), ratio)
 
     def interval(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a difference."""
         width = self.bounds[1] - self.bounds[0]
-        return _within(melding.interval_of_difference(*self._of(pair), level), -width, width)
+        return _within(melding.interval_of_difference(*self._limits_of(pair), level), -width, width)
 
     def ratio_interval(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a ratio; NaN if values can be negative."""
         if self.bounds[0] < 0:
             return NOTHING
-        return _within(melding.interval_of_ratio(*self._of(pair), level), 0.0, math.inf)
+        return _within(melding.interval_of_ratio(*self._limits_of(pair), level), 0.0, math.inf)
 
     def value_interval(self, group: int, level: float) -> Interval:
         """Return the interval of the value of a group."""
         return _within(melding.interval_of_value(self.limits[group], level), *self.bounds)
 
-    def _of(self, pair: Pair) -> tuple[_native.Limits, _native.Limits]:
+    def _limits_of(self, pair: Pair) -> tuple[_native.Limits, _native.Limits]:
         first, second = pair
         return self.limits[first], self.limits[second]
 

@@ -100,8 +100,12 @@ def run_test(
         and not share_strata(problem, (groups[0], groups[1]))
     ):
         return _no_shared_stratum(problem, how, groups)
-    outcome = _melded(problem, how, groups, series) or _corrected(problem, how, groups, series)
-    outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
+    outcome = (
+        _test_melded(problem, how, groups, series)
+        or _test_corrected(problem, how, groups, series)
+        or _test_exactly(problem, how, groups)
+        or _test_by_replicates(problem, how, groups, series)
+    )
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
@@ -124,12 +128,14 @@ def _no_shared_stratum(problem: Problem, how: Procedure, groups: Sequence[int]) 
     )
 
 
-def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
+def _test_melded(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> Outcome | None:
     """Test two groups by melded limits; None if they do not need them."""
     if how.engine not in ("auto", "melded"):
         return None
     if len(groups) > 2 and problem.unit == "clusters" and problem.is_melded(groups):
-        return _melded_together(problem, how, groups)
+        return _test_melded_together(problem, how, groups)
     if len(groups) != 2:
         return None
     limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
@@ -143,7 +149,7 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
         return None
     notes = [str(problem.melding_note)]
     if problem.unit == "clusters":
-        notes += _if_alike(problem, how, groups, series)
+        notes += _notes_if_alike(problem, how, groups, series)
     else:
         how.progress.finish(drawn=False)
     first, second = groups
@@ -171,7 +177,7 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
     )
 
 
-def _melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+def _test_melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
     """Test several groups with few clusters: the smallest p-value of all pairs times their number.
 
     The joint permutation of clusters would miss its level, as for two groups.
@@ -201,9 +207,11 @@ def _melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) ->
     )
 
 
-def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> list[str]:
-    """Return the note on the test that holds if the clusters of both groups vary alike."""
-    drawn = _corrected(problem, replace(how, engine="auto"), groups, series)
+def _notes_if_alike(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> list[str]:
+    """Return the note on the test that is valid if the clusters of both groups vary alike."""
+    drawn = _test_corrected(problem, replace(how, engine="auto"), groups, series)
     if drawn is None or drawn.inconclusive is not None:
         return []
     first, second = (problem.names[i] for i in groups)
@@ -213,7 +221,7 @@ def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: i
     ]
 
 
-def _corrected(
+def _test_corrected(
     problem: Problem, how: Procedure, groups: Sequence[int], series: int
 ) -> Outcome | None:
     """Test two groups of a mean or ratio by the larger p-value of two statistics."""
@@ -268,7 +276,7 @@ def _alternative(problem: Problem, how: Procedure, groups: Sequence[int]) -> str
     return how.alternative if directed else "two-sided"
 
 
-def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+def _test_exactly(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
     if how.engine not in ("auto", "exact"):
         return None
     alternative = _alternative(problem, how, groups)
@@ -289,7 +297,9 @@ def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome |
     )
 
 
-def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome:
+def _test_by_replicates(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> Outcome:
     if how.engine not in ("auto", problem.drawing_engine):
         name = problem.metric.name
         reason = f"which does not support {name} in these data"

@@ -44,8 +44,8 @@ class PairedCellProblem(PairedCountProblem):
         native = self.metric.native
         return np.array(
             [
-                [native.evaluate(_table(cells, of)).value for cells in self.counts]
-                for of in (OF_FIRST, OF_SECOND)
+                [native.evaluate(_table(cells, places)).value for cells in self.counts]
+                for places in (OF_FIRST, OF_SECOND)
             ]
         )
 
@@ -56,7 +56,7 @@ class PairedCellProblem(PairedCountProblem):
 
     def shortage(self, position: int) -> str:
         """Return what a group without a value lacks."""
-        tables = [_table(self.counts[position], of) for of in (OF_FIRST, OF_SECOND)]
+        tables = [_table(self.counts[position], places) for places in (OF_FIRST, OF_SECOND)]
         values = [self.metric.native.evaluate(table).value for table in tables]
         lacking = tables[0 if math.isnan(values[0]) else 1]
         counts = np.array(lacking, dtype=np.uint64)
@@ -80,9 +80,9 @@ class PairedCellProblem(PairedCountProblem):
     def _variances(self, cells: NDArray[np.int64]) -> Floats:
         """Return the linearised variances of a table; NaN if the metric has no value."""
         gradients = []
-        for of in (OF_FIRST, OF_SECOND):
-            gradient = self.metric.native.gradient(_table(cells, of))
-            gradients.append(np.nan_to_num(gradient or [math.nan] * 4)[of])
+        for places in (OF_FIRST, OF_SECOND):
+            gradient = self.metric.native.gradient(_table(cells, places))
+            gradients.append(np.nan_to_num(gradient or [math.nan] * 4)[places])
         first, second = gradients
         parts = ((second - first) ** 2, (second + first) ** 2, second**2 - first**2)
         return np.array([float((cells * part).sum()) for part in parts])
@@ -106,7 +106,7 @@ class PairedCellProblem(PairedCountProblem):
         return change, total, correlation_of(spread.covariance, errors[0] * errors[1])
 
 
-def _table(cells: NDArray[np.int64], of: NDArray[np.int64]) -> list[float]:
+def _table(cells: NDArray[np.int64], places: NDArray[np.int64]) -> list[float]:
     """Return tp, fp, fn and tn of one model."""
-    table: list[float] = np.bincount(of, cells.ravel(), 4).tolist()
+    table: list[float] = np.bincount(places, cells.ravel(), 4).tolist()
     return table
