@@ -62,7 +62,8 @@ def compared_pairs(
 def _leader(posed: PermutationQuestion, able: Sequence[int], sign: int) -> int:
     """Return the group with the highest value, or with the lowest if ``sign`` is -1.
 
-    Within strata, values exist for pairs only: the group with the largest smallest lead is taken.
+    Within strata, where values exist for pairs only, it is the group whose smallest lead over the
+    others is largest.
     """
     problem = posed.problem
     if not problem.stratified:

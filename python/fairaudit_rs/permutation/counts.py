@@ -130,7 +130,7 @@ class ClassCountProblem(LabelledProblem):
         return replace(self, n_rows=n_rows, counts=counts)
 
     def equal(self, null: str) -> NullAudits:
-        """Return simulated audits of groups with equal metrics, under either null hypothesis."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle" or not self.metric.kind.has_influence:
             return super().equal(null)
         if self.is_proportion:

@@ -117,7 +117,7 @@ def permutation_test(
         over cells for counts and for the AUC of scores with few values, over rows for ranks, row
         values, weights and clusters; it shuffles for correlations. Melded limits are used instead
         for weighted rates, for means of a known range with few rows near one end of it, and for
-        both with few clusters.
+        rates and such means in few clusters.
     interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
         The interval method for gaps; see Notes and `intervals`. ``n_resamples`` also sets the
         number of bootstrap replicates.

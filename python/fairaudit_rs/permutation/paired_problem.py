@@ -231,7 +231,7 @@ class PairedRateProblem(PairedCountProblem):
         return int(self.tables[position, 0, 1] + self.tables[position, 1, 0])
 
     def _changes(self, position: int) -> tuple[ChangeCounts, ChangeCounts]:
-        """Return the counts of rows that go up and down, and of those that are 1 and 0 twice."""
+        """Return the rows that go up or down, and those that are 1 or 0 with both models."""
         (neither, gained), (lost, both) = self.tables[position].tolist()
         n = neither + gained + lost + both
         return ChangeCounts(gained, lost, n), ChangeCounts(both, neither, n)

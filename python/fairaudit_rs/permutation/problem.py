@@ -458,7 +458,7 @@ class Problem(Value, ABC):
         }
 
     def equal(self, null: str) -> NullAudits:
-        """Return simulated audits of groups with equal metrics, under either null hypothesis."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle":
             return ShuffledGroups(self.test())
         raise ArgumentError(

@@ -470,7 +470,7 @@ class RowProblem(LabelledProblem):
         return self.rows.columns[column].astype(np.uint32)
 
     def equal(self, null: str) -> NullAudits:
-        """Return simulated audits of groups with equal metrics, under either null hypothesis."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         audits: ShuffledGroups | ResampledValues = self._audits(null)
         if self._melding is None:
             return audits

@@ -507,7 +507,7 @@ class _Run:
     def _least(
         self, pair: Pair, p_fail: Callable[[float], float], each: float, observed: float
     ) -> float:
-        """Return the largest distance that the data rule out from below."""
+        """Return the lower bound of the distance: the largest one that the data refute."""
         formula, known = self._tests.formula, None
         if formula is not None and self.question.better is None:
             if pair in self.question.pass_only:
@@ -516,7 +516,7 @@ class _Run:
         return largest_refuted(p_fail, each, observed) if known is None else min(known, observed)
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], observed: float) -> float:
-        """Return the largest distance that the data allow."""
+        """Return the upper bound of the distance: the largest one that the data allow."""
         formula, scale, widest = self._tests.formula, self.tolerance.scale, self._widest
         known = None
         if formula is not None and self.question.better is None:
