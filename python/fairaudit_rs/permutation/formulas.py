@@ -138,11 +138,11 @@ class FormulaMethod(ABC):
 
     @abstractmethod
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
+        """Return the interval of the metric of a group; NaN without one."""
 
     @abstractmethod
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
+        """Return the interval of the ratio of two groups; NaN without one."""
 
     @abstractmethod
     def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:

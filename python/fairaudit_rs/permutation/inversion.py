@@ -70,7 +70,7 @@ class InversionMethod(FormulaMethod):
         return self._interval(interval)
 
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
+        """Return the interval of the metric of a group; NaN without one."""
         melded = self._melded((position,))
         if melded is not None:
             of_value: Interval = melded.value_interval(position, level)
@@ -89,7 +89,7 @@ class InversionMethod(FormulaMethod):
         )
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
+        """Return the interval of the ratio of two groups; NaN without one."""
         melded = self._melded(pair)
         if melded is not None:
             of_ratio: Interval = melded.ratio_interval(pair, level)

@@ -53,11 +53,11 @@ class KnownRangeMethod(FormulaMethod):
         return FORMULAS["mover"](_BoundedMeans(self.problem, self.range))
 
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
+        """Return the interval of the metric of a group; NaN without one."""
         return self._method_for((position,)).value(position, level)
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
+        """Return the interval of the ratio of two groups; NaN without one."""
         return self._method_for(pair).ratio(pair, level)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:

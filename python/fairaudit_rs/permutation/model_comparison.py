@@ -159,29 +159,29 @@ class ModelComparison(Finding):
         )
 
     def _of_all(self) -> str:
-        found = [pair for pair in self.comparisons if self._found(pair)]
+        significant = [pair for pair in self.comparisons if self._is_significant(pair)]
         start = (
             f"{self.metric} of {len(self.group_sizes)} groups ({self.sizes()}): of "
             f"{len(self.comparisons):,} gaps,"
         )
         clear = clearest_pair(self.comparisons)
-        if not found:
+        if not significant:
             return (
                 f"{start} none changes its size by more than chance explains at the "
                 f"{self._level()} level ({self._tail(clear)}); that alone does not show that they "
                 "are the same."
             )
         first, second = numbers(clear.gap_of_first, clear.gap_of_second)
-        smaller = sum(pair.estimate < 0 for pair in found)
-        change = "changes its size" if len(found) == 1 else "change their sizes"
+        n, smaller = len(significant), sum(pair.estimate < 0 for pair in significant)
+        change = "changes its size" if n == 1 else "change their sizes"
         return (
-            f"{start} {len(found):,} {change} by more than chance explains at the {self._level()} "
-            f"level ({smaller:,} smaller, {len(found) - smaller:,} larger). The clearest, "
+            f"{start} {n:,} {change} by more than chance explains at the {self._level()} "
+            f"level ({smaller:,} smaller, {n - smaller:,} larger). The clearest, "
             f"{self.name_of(clear.first)} minus {self.name_of(clear.second)}, goes from {first} to "
             f"{second} ({self._tail(clear)})."
         )
 
-    def _found(self, pair: GapChange) -> bool:
+    def _is_significant(self, pair: GapChange) -> bool:
         return rejects_at(pair.adjusted_pvalue, 1 - self.confidence_level)
 
     def _level(self) -> str:
@@ -206,7 +206,7 @@ class ModelComparison(Finding):
         if math.isnan(pair.adjusted_pvalue):
             return "neither shown nor refuted: too little varies"
         tail = self._tail(pair)
-        if self._found(pair):
+        if self._is_significant(pair):
             return f"more than chance explains at the {self._level()} level ({tail})"
         asked = {"less": "a smaller gap", "greater": "a larger gap"}.get(self.alternative)
         if asked:

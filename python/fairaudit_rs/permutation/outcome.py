@@ -232,36 +232,36 @@ def _test_corrected(
     native = problem.test(groups)
     boundaries = boundaries_up_to(how.n_resamples) if how.adaptive else [how.n_resamples]
     call = _native.Call(how.n_threads) if how.adaptive else how.call()
-    shifts, found = None, None
+    shifts, tails = None, None
     pvalue = 1.0
     for end in boundaries:
         drawn = native.shifts(how.draws(series, end, 0 if shifts is None else shifts.n), call)
         shifts = drawn if shifts is None else shifts.joined(drawn)
-        found = count_tails(shifts, alternative, call)
+        tails = count_tails(shifts, alternative, call)
         if not how.adaptive:
-            pvalue = found.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
+            pvalue = tails.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
             break
         how.progress.show(end)
-        pvalue = min(pvalue, found.pvalue(partial(anytime_pvalue, n=end)))
-        surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
+        pvalue = min(pvalue, tails.pvalue(partial(anytime_pvalue, n=end)))
+        surely_above = tails.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
         if rejects_at(pvalue, _alpha(problem, how, groups)) or surely_above:
             break
     assert shifts is not None
-    assert found is not None
+    assert tails is not None
     how.progress.finish(drawn=not how.adaptive)
     return Outcome(
         statistic=shifts.studentized,
         pvalue=pvalue,
-        pvalue_interval=found.interval(shifts.n, 1 - 0.01 / len(boundaries)),
+        pvalue_interval=tails.interval(shifts.n, 1 - 0.01 / len(boundaries)),
         engine=problem.drawing_engine,
         n_resamples=shifts.n,
-        n_undefined=found.n_undefined,
-        undefined_share=found.n_undefined / shifts.n,
+        n_undefined=tails.n_undefined,
+        undefined_share=tails.n_undefined / shifts.n,
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
         inconclusive=problem.why_withheld(tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)),
-        n_sides=found.n_sides,
+        n_sides=tails.n_sides,
     )
 
 

@@ -199,8 +199,8 @@ class PairedInfluenceProblem(PairedRowProblem):
         if self.progress is not None:
             self.progress.finish(drawn=True)
         less, greater = (
-            monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
-            for found in (shifts.extremes(0.0, side, call) for side in ("less", "greater"))
+            monte_carlo_pvalue(max(extremes.studentized, extremes.corrected), shifts.n)
+            for extremes in (shifts.extremes(0.0, side, call) for side in ("less", "greater"))
         )
         return PairedDifference(
             estimate=float(values[0] - values[1]),

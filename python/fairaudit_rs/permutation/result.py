@@ -134,13 +134,13 @@ class PermutationResult(StratifiedFinding):
             if math.isnan(low)
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
-        found = rejects_at(self.pvalue, alpha)
+        rejected = rejects_at(self.pvalue, alpha)
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
-        beside = note_on_disagreement(self.confidence_interval, found)
+        beside = note_on_disagreement(self.confidence_interval, rejected)
         if self.inconclusive is not None:
             tail, beside = "", ""
             verdict = f"inconclusive: {self.inconclusive}"
-        elif found:
+        elif rejected:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
         elif direction:
             verdict = f"no evidence of a gap{direction}; that alone does not show equality"
