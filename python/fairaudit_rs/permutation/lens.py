@@ -138,7 +138,7 @@ def permutation_test(
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 uses all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
         True prints; a callable gets (replicates done, replicates in all). By default a long call
         warns once, and a terminal shows progress from then on.
