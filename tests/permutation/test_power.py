@@ -254,7 +254,7 @@ class TestKnownValues:
             ({"goal": None}, "goal is None; accepted"),
             (
                 {"goal": "equivalence", "alternative": "less"},
-                "alternative is 'less' with goal 'equ",
+                "alternative is 'less'; accepted: 'two",
             ),
         ],
     )
