@@ -143,7 +143,7 @@ def test_two_models_on_counts(here):
     check_same(run("compare", "counted.csv", *given, "-m", "tpr", "-m", "f1", *more), wanted)
     found = run("compare", "counted.csv", *given, "-m", "auc", *more)
     assert found.exit_code == 2
-    assert "--metric is 'auc', which reads the rows of persons, and counts have" in found.stderr
+    assert "--metric is 'auc', which needs one row per person, but" in found.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

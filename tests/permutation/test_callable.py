@@ -140,7 +140,7 @@ class TestArguments:
             ({"interval": "studentized"}, "interval is 'studentized' for mean, a callable; accept"),
             ({"engine": "cells"}, "engine is 'cells'.*accepted: 'auto', 'callable'"),
             ({"engine": "exact"}, "engine is 'exact'.*accepted: 'auto', 'callable'"),
-            ({"score_bins": 4}, "score_bins goes with .* not with mean"),
+            ({"score_bins": 4}, "score_bins applies to .* not to mean"),
             ({"sample_weight": -np.ones(60)}, "sample_weight is -1 in row 0"),
             ({"clusters": np.arange(60) // 3}, "clusters have rows in more than one group"),
             ({"n_threads": 0}, "n_threads is 0; accepted"),

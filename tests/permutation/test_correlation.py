@@ -60,11 +60,11 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "kind", "match"),
         [
-            ({"groups": [1, 2]}, TypeError, "groups does not go with pearson, a correlation"),
-            ({"reference": 1}, TypeError, "reference does not go with pearson, a correlation"),
-            ({"clusters": np.arange(200)}, TypeError, "clusters does not go with pearson"),
-            ({"sample_weight": np.ones(200)}, TypeError, "sample_weight does not go with pearson"),
-            ({"score_bins": 10}, TypeError, "score_bins goes with .*, not with pearson"),
+            ({"groups": [1, 2]}, TypeError, "groups does not apply to pearson, a correlation"),
+            ({"reference": 1}, TypeError, "reference does not apply to pearson, a correl"),
+            ({"clusters": np.arange(200)}, TypeError, "clusters does not apply to pearson"),
+            ({"sample_weight": np.ones(200)}, TypeError, "sample_weight does not apply to pears"),
+            ({"score_bins": 10}, TypeError, "score_bins applies to .*, not to pearson"),
             ({"studentize": "pooled"}, ValueError, "studentize is 'pooled' for pearson"),
             ({"studentize": "bootstrap"}, ValueError, "studentize is 'bootstrap'; accepted"),
             ({"engine": "cells"}, ValueError, "engine is 'cells'.*accepted: 'auto', 'shuffle'"),

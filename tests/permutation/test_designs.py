@@ -221,7 +221,7 @@ class TestArguments:
     @pytest.mark.parametrize("metric", ["equalized_odds", "calibration_error"])
     def test_metrics_without_a_design(self, metric, design):
         name = "sample_weight" if design == "weights" else "clusters"
-        with pytest.raises(errors.ArgumentError, match=f"{name} does not go with {metric}"):
+        with pytest.raises(errors.ArgumentError, match=f"{name} does not apply to {metric}"):
             test_of(make(), metric, design)
 
     def test_cells_hold_no_weights(self):

@@ -128,7 +128,7 @@ class TestArguments:
             ({"groups": ["a", "z"]}, errors.DataError, "groups names 'z', which is no group"),
             ({"groups": "ab"}, errors.ArgumentTypeError, "groups is 'ab'; accepted: a sequence"),
             ({"reference": "z"}, errors.DataError, "reference names 'z', which is no group"),
-            ({"score_bins": 5}, errors.ArgumentTypeError, "score_bins goes with calibration_err"),
+            ({"score_bins": 5}, errors.ArgumentTypeError, "score_bins applies to calibration_err"),
             ({"sensitive_features": []}, errors.FairAuditError, "no rows|differ in length"),
             ({"sensitive_features": ["a"] * 300}, errors.DataError, "only one group"),
             ({"sensitive_features": [None] * 300}, errors.DataError, "no group"),

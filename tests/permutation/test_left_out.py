@@ -89,9 +89,9 @@ class TestArguments:
             fa.permutation_test(**given(book, "counts"), min_group_size=0)
 
     def test_where_no_group_can_be_left_out(self, book):
-        with pytest.raises(ArgumentTypeError, match="min_group_size goes with data, not with val"):
+        with pytest.raises(ArgumentTypeError, match="min_group_size applies to plans from data"):
             fa.sample_size(0.1, metric="tpr", value=0.5, min_group_size=10)
-        with pytest.raises(ArgumentTypeError, match="undefined does not go with pearson, a corr"):
+        with pytest.raises(ArgumentTypeError, match="undefined does not apply to pearson, a cor"):
             fa.permutation_test(
                 y_score=book["y_score"],
                 sensitive_features=book["sample_weight"],
@@ -111,7 +111,7 @@ class TestArguments:
         assert (str(copy), copy.reasons) == (str(caught.value), caught.value.reasons)
 
     def test_a_reference_without_a_value(self, book):
-        message = "reference is 'x', which is left out: 3 rows, 0 rows with a positive label"
+        message = r"reference is 'x', which is excluded \(3 rows: 0 rows with a positive label"
         with pytest.raises(NotMeasurableError, match=message):
             CALLS["test"](**given(book, "counts"), undefined="skip", reference="x")
         with pytest.raises(
@@ -120,7 +120,7 @@ class TestArguments:
             CALLS["test"](**given(book, "counts"), min_group_size=5, reference="y")
 
     def test_too_few_groups_are_left(self, book):
-        message = r"1 of 3 groups can be compared by true_positive_rate.*left out: x .*; y "
+        message = r"1 of 3 groups can be compared by true_positive_rate.*Excluded: x .*; y "
         with pytest.raises(NotMeasurableError, match=message):
             CALLS["test"](**given(book, "counts"), undefined="skip", groups=["a", "x", "y"])
         with pytest.raises(NotMeasurableError, match=r"0 of 5 groups .*min_group_size=1,000"):

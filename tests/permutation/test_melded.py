@@ -259,7 +259,7 @@ class TestProperties:
 
     def test_exchanging_two_groups_exchanges_the_sides(self):
         made = melding([np.r_[1, np.zeros(30)], np.r_[np.ones(6), np.zeros(60)]], bounded(0, 1))
-        drawn = made.drawn(draws(999), CALL)
+        drawn = made.draw(draws(999), CALL)
         assert drawn.pvalue((0, 1), "less") == drawn.pvalue((1, 0), "greater")
         low, high = drawn.interval((0, 1), 0.9)
         assert drawn.interval((1, 0), 0.9) == (-high, -low)
@@ -319,7 +319,7 @@ class TestRule:
         assert made.applies(PAIR)
         note = made.note("rate", "ab")
         assert "as rows have weights; that they keep their level was simulated" in note
-        drawn = made.drawn(draws(99), CALL)
+        drawn = made.draw(draws(99), CALL)
         group = data["sensitive_features"]
         for i, name in enumerate("ab"):
             mine = group == name
@@ -468,7 +468,7 @@ class TestKnownRange:
             pair = groups(rng)
             made = melding(pair, metric)
             assert made.applies(PAIR)
-            drawn = made.drawn(draws(MANY, audit), CALL)
+            drawn = made.draw(draws(MANY, audit), CALL)
             pvalues.append(drawn.pvalue(PAIR))
             low, high = drawn.interval(PAIR, 0.95)
             covered.append(low <= 0 <= high)
@@ -501,7 +501,7 @@ class TestKnownRange:
         for audit in range(600):
             first, second = residual(0.08)(rng, 40) + margin, symmetric(rng, 1_960) * 0.1
             made = melding((first, second), bounded(-1.0, 1.0))
-            drawn = made.drawn(draws(999, audit), CALL)
+            drawn = made.draw(draws(999, audit), CALL)
             melded.append(drawn.pvalue_at(PAIR, margin, "less"))
             error = math.sqrt(first.var(ddof=1) / 40 + second.var(ddof=1) / 1_960)
             gap = first.mean() - second.mean()
@@ -538,7 +538,7 @@ class TestWeightedProportions:
             labels, weights = groups(rng)
             made = melding(labels, rate, weights)
             assert made.applies(PAIR)
-            drawn = made.drawn(draws(MANY, audit), CALL)
+            drawn = made.draw(draws(MANY, audit), CALL)
             pvalues.append(drawn.pvalue(PAIR))
             low, high = drawn.value_interval(0, 0.95)
             missed.append(not low <= 0.05 <= high)
@@ -603,7 +603,7 @@ class TestScores:
             residuals = [y - s for y, s in made]
             groups_ = melding(residuals, RESIDUAL, y_true=label, y_score=score)
             assert groups_.method == "poisson-binomial"
-            drawn = groups_.drawn(draws(MANY, audit), CALL)
+            drawn = groups_.draw(draws(MANY, audit), CALL)
             pvalues.append(drawn.pvalue(PAIR))
             low, high = drawn.value_interval(0, 0.95)
             missed.append(not low <= 0 <= high)

@@ -1,4 +1,4 @@
-"""The permutation lens: comparing groups by a metric (DiCiccio et al.).
+"""The permutation lens: compares a metric between groups (DiCiccio et al.).
 
-The test, intervals, equivalence, power and calibration share the problems of this package.
+The test, intervals, equivalence tests, power plans and calibration are all built on `Problem`.
 """

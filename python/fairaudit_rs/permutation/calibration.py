@@ -1,4 +1,4 @@
-"""False alarms and power of the test on data of one's own."""
+"""`calibrate`: measures how often the test rejects, on simulated groups of the user's rows."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .relabelling import NullAudits, TiltedSampler
 
 #: Confidence of the intervals of measured rates.
 _CONFIDENCE = 0.99
-#: Series of replicates that no test uses, and those of the audits of one gap.
+#: Random streams: the first one, which no test uses, and how many are reserved for each gap.
 _FIRST_SERIES = 2**63
 _SERIES_OF_GAP = 2**40
-#: What is true of equal groups, by null hypothesis.
+#: Description of the simulated groups for each null hypothesis.
 _GROUPS = {
     "shuffle": "groups of one law",
     "weak": "groups that have one value of the metric, and each its own law,",
@@ -41,13 +41,13 @@ _GROUPS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RejectionRate:
-    """How often the test rejected groups with a gap; 0 is no gap."""
+    """The share of simulated audits in which the test rejected, for one true gap (0: none)."""
 
     gap: float
     rejected: float
     confidence_interval: tuple[float, float]
     n_audits: int
-    #: Audits in which some group had no value; the test counts as not rejecting.
+    #: Audits in which some group had no value; they count as not rejected.
     n_not_measurable: int
 
 
@@ -61,26 +61,27 @@ class CalibrationReport(Result):
         Name of the metric.
     level : float
         The level of the test.
-    false_alarms : Rate
-        How often it rejected equal groups.
-    power : tuple of Rate
-        How often it rejected groups with a gap.
+    false_alarms : RejectionRate
+        How often the test rejected equal groups.
+    power : tuple of RejectionRate
+        How often the test rejected groups with a gap, for each gap.
     group_sizes : dict
         Rows of each group.
     exchanged : str
         Which rows exchanged their groups.
     null : str
-        What was true of equal groups: "shuffle" (equal laws) or "weak" (one value of the metric).
+        How equal groups were simulated: "shuffle" (same distribution) or "weak" (same value of
+        the metric only).
     n_resamples : int
         Replicates of each test.
     seed : int
         Pass it as ``rng=`` to repeat the report.
     notes : tuple of str
-        What a reader must know besides the numbers.
+        Remarks on the numbers.
     attribute : str
         Names of the sensitive features.
-    left_out : tuple of LeftOut
-        Groups that no audit has, with their rows and the reason.
+    left_out : tuple of ExcludedGroup
+        Groups excluded from all audits, with their rows and the reason.
     """
 
     metric: str
@@ -98,7 +99,10 @@ class CalibrationReport(Result):
 
     @property
     def holds(self) -> bool:
-        """Return whether the false alarms are compatible with the level; few audits always are."""
+        """Return whether the false-alarm rate is compatible with the level.
+
+        With few audits the interval is wide, so this is nearly always true.
+        """
         return self.false_alarms.confidence_interval[0] <= self.level
 
     def summary(self) -> str:
@@ -147,7 +151,7 @@ class CalibrationReport(Result):
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per gap; the first one, of gap 0, are the false alarms."""
+        """Return one row per gap; the first row (gap 0) holds the false alarms."""
         return [
             {
                 "metric": self.metric,
@@ -193,7 +197,7 @@ def calibrate(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> CalibrationReport:
-    """Measure the false alarms and the power of the permutation test on data of one's own.
+    """Measure the false alarms and the power of the permutation test on your own data.
 
     Parameters
     ----------
@@ -203,11 +207,11 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
     missing, mixed_clusters : optional
         See `permutation_test`.
     gaps : sequence of float
-        Gaps of the first group from the others at which the power is measured; for metrics of
+        Gaps between the first group and the others at which the power is measured; for metrics of
         counts, ranks and ratios, without strata of your own.
     null : {"shuffle", "weak"}
-        What is true of the groups of a false alarm. ``"shuffle"``: they are equal in law.
-        ``"weak"``: they have one value of the metric, and each its own spread and skewness.
+        How equal groups are simulated. ``"shuffle"``: all groups have the same distribution.
+        ``"weak"``: they have the same value of the metric, but each its own spread and skewness.
     n_audits : int
         Audits for the false alarms, and for each gap.
     n_resamples : int
@@ -223,21 +227,21 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
 
     Notes
     -----
-    Shuffled groups are equal in law, so the false alarms show that the machinery keeps its level
-    with these sizes, ties and weights. A shuffle is a permutation of the same rows: an audit is
-    one replicate of the test, compared with `n_resamples` others. Name strata, such as the label,
-    within which groups may differ to see how the test does when only the metric is equal.
+    Shuffled groups have the same distribution, so the false alarms show whether the test keeps its
+    level with these sizes, ties and weights. Each audit treats one permutation of the rows as the
+    observed data and compares it with `n_resamples` others. To see how the test behaves when only
+    the metric is equal, name strata, such as the label, within which groups may differ.
 
-    A shuffle cannot see what skewness does, which is where tests of means miss their level: a
-    small group that has not met its rare rows. The weak null can. The linearised values of every
-    group are centred in it (means, F1 and other ratios: a - theta d and d; the AUC and other
-    formulas: the influence of rows, as if the metric were its mean), and rows, or clusters as
-    wholes, are drawn anew from their own group, with replacement; each sample is tested. Rates of
-    rows that count the same have no other law than their rate: there the weak null is the shuffle.
-    Rare rows that a group has not met are in no sample of it.
+    Shuffling hides the effect of skewness, which makes tests of means miss their level when a
+    small group happens to contain none of its rare rows. The weak null shows it. The linearised
+    values are centred within each group (means, F1 and other ratios: a - theta d and d; the AUC
+    and other formulas: the influence of each row, as if the metric were its mean). Rows, or whole
+    clusters, are then redrawn from their own group with replacement, and each sample is tested.
+    The distribution of an unweighted rate is determined by the rate, so there the weak null equals
+    the shuffle. Rare rows that are missing from a group are also missing from its samples.
 
-    A gap is made by drawing the first group with odds that grow with the influence of a row on
-    the metric (an exponential tilt), as strongly as the expected gap asks for.
+    For a gap, the first group is redrawn: the odds that a row joins it grow with the influence of
+    the row on the metric (an exponential tilt), as strongly as the gap requires.
 
     Examples
     --------
@@ -296,9 +300,11 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
     problem = question.problem
     if wanted and question.strata_names:
         raise ArgumentError(
-            f"gaps is {wanted!r} with strata of your own; accepted: no gaps, or no strata: a gap "
-            "within strata cannot be made by drawing groups anew",
+            f"gaps is {wanted!r}, but gaps cannot be simulated within strata. Pass no gaps, or no "
+            "strata of your own.",
             argument="gaps",
+            mentions=("strata",),
+            code="conflicting-arguments",
         )
     equal = problem.equal(wanted_null)
     sources: list[NullAudits] = [equal]
@@ -308,7 +314,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
     rates = []
     for i, (gap, source) in enumerate(zip([0.0, *wanted], sources, strict=True)):
         series = _FIRST_SERIES + i * _SERIES_OF_GAP
-        call = _native.Call(n_threads, _told(callback, i * n_audits, total))
+        call = _native.Call(n_threads, _offset_progress(callback, i * n_audits, total))
         draws = _native.Draws(n_audits, seed=seed, series=series)
         pvalues = source.pvalues(n_resamples, draws, call).tolist()
         rates.append(_rate(gap, pvalues, 1 - level))
@@ -330,7 +336,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
 
 @dataclass(frozen=True, kw_only=True)
 class _AuditOptions:
-    """How audits are tested."""
+    """The options of each simulated test."""
 
     n_resamples: int
     seed: int
@@ -340,7 +346,7 @@ class _AuditOptions:
 
 @dataclass(frozen=True)
 class _RebuiltAudits:
-    """Audits of problems that are made anew: groups with a gap."""
+    """Audits of groups with a gap, each on a new `Problem`."""
 
     source: TiltedSampler[Problem]
     how: _AuditOptions
@@ -364,9 +370,9 @@ class _RebuiltAudits:
         for i in range(draws.n):
             audit = draws.first + i
             try:
-                made = self.source.draw(draws, audit)
-                outcome = run_test(made, plan, draws.series + 1 + audit)
-                # A verdict that is withheld rejects nothing.
+                problem = self.source.draw(draws, audit)
+                outcome = run_test(problem, plan, draws.series + 1 + audit)
+                # An inconclusive test does not reject.
                 pvalues[i] = 1.0 if outcome.inconclusive else outcome.pvalue
             except NotMeasurableError:
                 pass
@@ -387,10 +393,10 @@ def _rate(gap: float, pvalues: list[float], alpha: float) -> RejectionRate:
     )
 
 
-def _told(
+def _offset_progress(
     callback: Callable[[int, int], object] | None, before: int, total: int
 ) -> Callable[[int], object] | None:
-    """Return what tells how many audits of all are done."""
+    """Return a progress function that adds the audits done before."""
     return None if callback is None else lambda done: callback(before + done, total)
 
 
@@ -402,10 +408,10 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
     listed = list(gaps)
     for gap in listed:
         if not arguments.is_number(gap):
-            raise ArgumentTypeError(f"gaps holds {gap!r}; accepted: numbers", argument="gaps")
+            raise ArgumentTypeError(f"gaps contains {gap!r}; accepted: numbers", argument="gaps")
         if not math.isfinite(arguments.as_float(gap)) or gap == 0:
             raise ArgumentError(
-                f"gaps holds {gap!r}; accepted: numbers other than 0", argument="gaps"
+                f"gaps contains {gap!r}; accepted: finite numbers other than 0", argument="gaps"
             )
     return [float(gap) for gap in listed]
 

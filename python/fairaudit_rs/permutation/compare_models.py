@@ -1,4 +1,4 @@
-"""Two models on the same rows: whether the gap of the second is smaller than that of the first."""
+"""`compare_models`: tests whether a second model has a smaller gap than a first one."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def compare_models(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> ModelComparison:
-    r"""Ask whether the gap of a second model is smaller than that of a first one, on the same rows.
+    r"""Test whether a second model has a smaller gap than a first one, on the same rows.
 
     Parameters
     ----------
     y_true, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`. Metrics of counts, the AUC, means, ratios of sums and callables of
-        decisions or of scores; correlations, joint criteria and calibration_error are refused, and
-        so are cells, which hold the decisions of one model.
+        decisions or of scores. Correlations, joint criteria, calibration_error, and cells (which
+        contain the decisions of one model) raise an error.
     first, second : array, or str with ``data``
-        What the metric looks at, of either model: decisions, or scores for metrics of scores.
+        The decisions of each model, or its scores for metrics of scores.
     counts : array or str, optional
-        How many persons each row stands for, for metrics of counts; see `tabulate`.
+        How many people each row stands for, for metrics of counts; see `tabulate`.
     undefined, min_group_size : optional
         See `permutation_test`. A metric has a value in a group when it has one with both models.
     alternative : {"two-sided", "greater", "less"}
@@ -81,23 +81,24 @@ def compare_models(
     for both models. Two differences are tested, :math:`D = g_2 - g_1` and :math:`S = g_2 + g_1`,
     because :math:`|g_2| < |g_1|` means :math:`D < 0 < S` or :math:`D > 0 > S`. Two-sided both
     :math:`D = 0` and :math:`S = 0` must be rejected; one-sided one of the two pairs of one-sided
-    tests, whose larger p-value counts. A second gap that is as large on the other side is therefore
-    no smaller one, and nothing is claimed while both gaps may be 0. What is tested with signs,
-    :math:`D = 0`, has a p-value of its own (``change_pvalue``). The interval of
-    :math:`|g_2| - |g_1|` leaves out 0 exactly when the two-sided test rejects.
+    tests, whose larger p-value is used. A second gap of the same size but the opposite sign is
+    therefore not smaller, and nothing is claimed while both gaps may be 0. The signed change,
+    :math:`D = 0`, has its own p-value (``change_pvalue``). The interval of
+    :math:`|g_2| - |g_1|` excludes 0 exactly when the two-sided test rejects.
 
-    Rows are paired, and nothing else is compared than what changes in a row. Rates whose
+    Rows are paired: only changes within rows are compared. Rates whose
     denominator is the same for both models (selection rate, TPR, FPR, accuracy; ``"score"``) have
-    score tests: in each group a row goes up, down, or stays, and the shares are those that are most
-    likely under the hypothesis; the larger p-value of the score and of the score corrected for
-    skewness counts. A group in which nothing changes has an interval like any other. Other metrics
+    score tests: in each group a row goes up, down, or stays, and the shares are estimated by
+    maximum likelihood under the hypothesis; of the p-values of the score and of the score corrected
+    for skewness, the larger one is used. A group without changes has an interval too. Other metrics
     of counts (``"delta"``) have the linearised variance of the table of labels and both decisions,
-    with one more row in each cell of rows that are decided differently. Of the AUC, means and
-    ratios (``"inversion"``) what every row adds is compared by permutations, as `permutation_test`
-    compares means, and the interval inverts that test. Callables have the normal law with their
-    bootstrap standard error (``"bootstrap-se"``). docs/compare_models.md has the measured sizes.
+    with one more row in each cell of rows that are decided differently. For the AUC, means and
+    ratios (``"inversion"``) the contribution of each row is compared by permutations, as
+    `permutation_test` compares means, and the interval inverts that test. Callables use the normal
+    distribution with their bootstrap standard error (``"bootstrap-se"``).
+    docs/compare_models.md has the measured error rates.
 
-    Weights and clusters are no arguments: the size of these tests with them is not measured.
+    Weights and clusters are not supported: the size of the tests was not measured for them.
 
     References
     ----------
@@ -159,8 +160,8 @@ def compare_models(
     )
     problem = question.problem
     names = [group_label(key) for key in problem.keys]
-    found = [problem.compare(pair, level) for pair in question.pairs]
-    pvalues = [getattr(gap.size, checked.alternative.replace("-", "_")) for gap in found]
+    gaps = [problem.compare(pair, level) for pair in question.pairs]
+    pvalues = [getattr(gap.size, checked.alternative.replace("-", "_")) for gap in gaps]
     comparisons = tuple(
         GapChange(
             first=names[i],
@@ -178,16 +179,16 @@ def compare_models(
             adjusted_pvalue=float(adjusted),
         )
         for (i, j), gap, pvalue, adjusted in zip(
-            question.pairs, found, pvalues, adjust_pvalues(pvalues, adjust), strict=True
+            question.pairs, gaps, pvalues, adjust_pvalues(pvalues, adjust), strict=True
         )
     )
-    first_of_all = clearest_pair(comparisons)
+    clearest = clearest_pair(comparisons)
     return ModelComparison(
-        estimate=first_of_all.estimate,
-        standard_error=first_of_all.change_standard_error,
-        statistic=first_of_all.statistic,
-        pvalue=first_of_all.adjusted_pvalue,
-        confidence_interval=first_of_all.confidence_interval,
+        estimate=clearest.estimate,
+        standard_error=clearest.change_standard_error,
+        statistic=clearest.statistic,
+        pvalue=clearest.adjusted_pvalue,
+        confidence_interval=clearest.confidence_interval,
         alternative=checked.alternative,
         n_rows=sum(problem.n_rows),
         group_sizes={names[i]: problem.n_rows[i] for i in question.order},
@@ -228,7 +229,7 @@ def _warnings(
     question: PairedQuestion,
     comparisons: Sequence[GapChange],
 ) -> Iterator[str]:
-    """Say what a reader must know besides the numbers."""
+    """Yield the remarks on the numbers."""
     problem = question.problem
     name_of = dict(zip(map(group_label, problem.keys), problem.names, strict=True))
     yield from question.notes_of_rows()

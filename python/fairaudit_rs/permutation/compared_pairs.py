@@ -1,4 +1,4 @@
-"""Which pairs of groups a question compares: all, or those with a reference."""
+"""Chooses the pairs of groups that a tolerance question compares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..metrics.directions import Better
 from .minimum_counts import GroupCount
 from .question import PermutationQuestion
 
-#: References that the data choose: the group with the highest value, or with the best one.
+#: Values of ``reference`` that let the data choose: the group with the highest or the best value.
 HIGHEST, BEST = "highest", "best"
 
 
@@ -21,9 +21,9 @@ class ComparedPairs(NamedTuple):
     """The pairs of a question, by position among its groups."""
 
     pairs: tuple[Pair, ...]
-    #: How many comparisons they count as.
+    #: Number of comparisons to correct the significance level for.
     n_comparisons: int
-    #: Those that must pass and cannot fail.
+    #: Pairs that are needed for a pass and cannot produce a fail.
     pass_only: frozenset[Pair] = frozenset()
 
 
@@ -36,12 +36,12 @@ def compared_pairs(
 ) -> ComparedPairs:
     """Return the pairs of groups that can be tested.
 
-    The data choose the reference by all pairs, so that a fail counts all of them as comparisons.
-    All groups lie within the tolerance of the true reference exactly when all pairs lie within it
-    of each other: a pass takes all pairs. The group that is seen as the reference may be another
-    one, and a pass that compares with it alone is false in up to 25 % of audits.
+    A reference that the data choose depends on all pairs, so a fail is corrected for all of them. A
+    pass needs all pairs too: all groups lie within the tolerance of the true reference exactly when
+    all pairs do. The observed reference may not be the true one, and a pass that compares with it
+    alone is wrong in up to 25 % of audits.
     """
-    by_name = {name.group: name for name in groups}
+    by_name = {group.group: group for group in groups}
     keys = posed.problem.keys
     able = [i for i, key in enumerate(keys) if by_name[group_label(key)].is_tested]
     if reference not in (HIGHEST, BEST):
@@ -60,9 +60,10 @@ def compared_pairs(
 
 
 def _leader(posed: PermutationQuestion, able: Sequence[int], sign: int) -> int:
-    """Return the group whose smallest lead over another one is largest; of -1 the lowest.
+    """Return the group with the highest value, or with the lowest if ``sign`` is -1.
 
-    Within strata there is one value for each pair, not for each group.
+    Within strata, where values exist for pairs only, it is the group whose smallest lead over the
+    others is largest.
     """
     problem = posed.problem
     if not problem.stratified:

@@ -1,4 +1,4 @@
-"""One metric in all groups: pairs tested and adjusted, with intervals and what must be known."""
+"""Runs the permutation tests of one metric in all groups, adjusts p-values and makes the result."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _ADVICE = (
     "Pass a smaller n_resamples, adaptive=True (tests stop once they are decided), or "
     "progress=True to see how far it is"
 )
-#: Above this share of undefined replicates a result says so.
+#: A result has a note if the share of undefined replicates is larger.
 _MANY_UNDEFINED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings:
-    """How a metric is compared, whatever the metric; see `permutation_test`."""
+    """The options of a comparison that do not depend on the metric; see `permutation_test`."""
 
     alternative: str
     adjust: Adjustment
@@ -96,7 +96,7 @@ def compare_groups(
 ) -> PermutationResult:
     """Test whether the metric of a question is equal in all groups.
 
-    ``advice`` tells users of long calls what makes them shorter.
+    ``advice`` is printed when the call takes long: how to make it shorter.
     """
     alternative, level, adjust = settings.alternative, settings.level, settings.adjust
     problem, pairs = question.problem, question.pairs
@@ -104,15 +104,16 @@ def compare_groups(
     one_sided = alternative != "two-sided"
     if one_sided and problem.why_undirected is not None:
         raise ArgumentError(
-            f"alternative is {alternative!r} with {problem.why_undirected}; accepted: 'two-sided', "
-            "or two groups named by groups= and one metric",
+            f"alternative is {alternative!r}, which is not defined for {problem.why_undirected}. "
+            "Pass alternative='two-sided', or compare two groups (groups=) by a single metric.",
             argument="alternative",
             mentions=("groups",),
         )
     if one_sided and level <= 0.5:
         raise ArgumentError(
-            f"confidence_level is {level:g} with a one-sided alternative; accepted: above 0.5",
+            f"confidence_level is {level:g}; accepted: above 0.5 for a one-sided alternative",
             argument="confidence_level",
+            mentions=("alternative",),
         )
     joint = adjust == "max-t" and len(pairs) > 1
     ticker = Progress(callback=settings.progress, n_resamples=settings.n_resamples)
@@ -136,11 +137,11 @@ def compare_groups(
     for pair, series in zip(pairs, question.series_of_pairs, strict=True):
         test = run_test(problem, plan, series, pair)
         intervals.add_test(pair, test)
-        # The replicates of many pairs are many.
+        # Drop the replicates: many pairs would take too much memory.
         tests.append(replace(test, shifts=None, melded=None))
         gaps.append(problem.gap(pair))
     limits = [intervals.one_sided(pair) for pair in pairs]
-    # A verdict that is withheld is none: it helps no other pair.
+    # Inconclusive tests enter the adjustment with p = 1.
     raw = [1.0 if test.inconclusive is not None else test.pvalue for test in tests]
     if n_groups > 2:
         test = run_test(problem, plan, OMNIBUS_SERIES)
@@ -154,7 +155,7 @@ def compare_groups(
         estimate, standard_error = gap.estimate, gap.standard_error
         confidence_interval = limits[0] if limits else intervals.one_sided((0, 1))
     if joint:
-        # A pair is tested on its own rows, the family on all: never below the pair's own p.
+        # Pairs are tested on their own rows, the family on all: keep the larger p-value.
         counts = problem.step_down(pairs, plan.draws(OMNIBUS_SERIES), plan.call())
         of_all = problem.adjusted(pairs, counts, settings.n_resamples)
         ticker.finish(drawn=True)
@@ -218,7 +219,7 @@ def compare_groups(
 
 
 def _shares(problem: Problem, pairs: Sequence[Pair], ticker: Progress) -> list[float]:
-    """Return how long the tests take, those of pairs first, in rows that each replicate visits."""
+    """Return the relative duration of each test, measured in rows visited per replicate."""
     of_pairs, of_all = visited_rows(problem, pairs)
     n_before = ticker.done // ticker.n_resamples
     n_after = ticker.total // ticker.n_resamples - n_before - len(pairs)
@@ -226,9 +227,9 @@ def _shares(problem: Problem, pairs: Sequence[Pair], ticker: Progress) -> list[f
 
 
 def visited_rows(problem: Problem, pairs: Sequence[Pair]) -> tuple[list[float], float]:
-    """Return the rows that a replicate visits of each pair, and of all groups together.
+    """Return the rows that a replicate visits for each pair, and for all groups together.
 
-    Measured for the AUC: with G groups a row takes (1 + G) / 2 times as long as one of two groups.
+    As measured for the AUC, a row takes (1 + G) / 2 times as long with G groups as with two.
     """
     n_rows, n_groups = problem.n_rows, len(problem.keys)
     of_pairs = [float(sum(n_rows[i] for i in pair)) for pair in pairs]
@@ -236,7 +237,7 @@ def visited_rows(problem: Problem, pairs: Sequence[Pair]) -> tuple[list[float], 
 
 
 def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
-    """Return the metric of each group; of a joint criterion each component."""
+    """Return the metric of each group, or of a joint criterion all components."""
     of_values = {
         (part.metric.name, i): part.value_interval(i, level)
         for part in problem.components
@@ -267,7 +268,7 @@ def _warnings(
     interval: tuple[float, float],
     plan: Procedure,
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the remarks on the numbers."""
     problem = question.problem
     name, alpha = problem.metric.name, 1 - plan.level
     warnings = question.notes_of_rows()
@@ -316,7 +317,7 @@ def _warnings(
     alone *= max(outcome.n_sides for outcome in (test, *tests))
     many = len(tests) if drawn and adjust in ("holm", "bh") else 1
     least = many * alone
-    # Where all pairs are exact, replicates are those of the test of all groups, which is one.
+    # If all pairs are exact, only the test of all groups has replicates.
     drawn = drawn or ([test] if test.engine != "exact" else [])
     if drawn and not rejects_at(least, alpha):
         enough = math.ceil((1 + n) * least / alpha)

@@ -1,4 +1,4 @@
-"""Correlation of a row value with a continuous attribute."""
+"""Tests the correlation between a row value and a continuous attribute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .problem import Gap, Problem
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CorrelationProblem(Problem):
-    """One continuous attribute and one value per row: there are no groups."""
+    """One continuous attribute and one value per row, without groups."""
 
     rows: AttributeRows
 
@@ -48,23 +48,25 @@ class CorrelationProblem(Problem):
             if n < 3 or column.min() == column.max():
                 what = "the attribute" if column is attribute else "the row value of"
                 raise NotMeasurableError(
-                    f"{what} {name!r} does not vary over {n} rows; a correlation needs two "
-                    "columns that do"
+                    f"{what} {name!r} does not vary over {n} rows. Correlate two columns that "
+                    "vary.",
+                    argument="sensitive_features" if column is attribute else "metric",
                 )
         return np.ascontiguousarray(attribute), np.ascontiguousarray(value)
 
     def check(self) -> None:
         """Raise when the attribute or the value does not vary."""
-        [found] = self.test().evaluations
-        if math.isnan(found.value):
+        [evaluation] = self.test().evaluations
+        if math.isnan(evaluation.value):
             raise NotMeasurableError(
                 f"{self.rows.name!r} or the value of {self.metric.name} does not vary within the "
-                "strata; a correlation needs two columns that do"
+                "strata. Pass coarser strata, or none.",
+                argument="strata",
             )
 
     @property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:
-        """Nothing: there are no groups."""
+        """An empty tuple: there are no groups."""
         return ()
 
     @property
@@ -85,11 +87,11 @@ class CorrelationProblem(Problem):
 
     @property
     def gap_method(self) -> str:
-        """How the correlation gets its interval."""
+        """The method of the interval."""
         return "fisher" if self.metric.by_rank else "inversion"
 
     def chosen_gap_method(self, wanted: str) -> str:
-        """Refuse all but the one interval that there is."""
+        """Return the only interval method, or raise for any other."""
         if wanted not in ("auto", self.gap_method):
             raise ArgumentError(
                 f"interval is {wanted!r} for {self.metric.name}; accepted: 'auto'",
@@ -104,13 +106,13 @@ class CorrelationProblem(Problem):
 
     @cached_property
     def _value(self) -> Gap:
-        [found] = self.test().evaluations
-        return Gap(found.value, math.sqrt(found.variance))
+        [evaluation] = self.test().evaluations
+        return Gap(evaluation.value, math.sqrt(evaluation.variance))
 
     def interval(
         self, pair: Pair, level: float, method: str, replicates: Bootstrap | None
     ) -> Interval:
-        """Return tanh(atanh r +- z se / (1 - r^2)), the interval of ranks."""
+        """Return tanh(atanh r +- z se / (1 - r^2)), the interval of rank correlations."""
         del method, replicates
         gap = self.gap(pair)
         r = gap.estimate
@@ -122,11 +124,11 @@ class CorrelationProblem(Problem):
     def inverted(
         self, null: NDArray[np.float64], level: float, alternative: str
     ) -> Interval | None:
-        """Return the correlations that the test does not reject, given its null distribution."""
+        """Return the interval of correlations that the test does not reject; None for ranks."""
         if self.metric.by_rank:
             return None
         if not self.is_studentized:
-            # Replicates of the correlation itself: the normal law of the studentized one.
+            # The replicates are not studentized: use the normal distribution instead.
             return self._sums.interval(*[normal_of_level(level)] * 2)
         return self._sums.interval(*critical_values(null, level, alternative))
 
@@ -140,6 +142,6 @@ class CorrelationProblem(Problem):
         return 1.0
 
     def deviations(self) -> dict[Any, float]:
-        """Return the standard error of the correlation times the root of the rows."""
+        """Return the standard error of the correlation times the square root of the rows."""
         error = self._value.standard_error
         return {self.rows.name: error * math.sqrt(self.n_rows[0])}

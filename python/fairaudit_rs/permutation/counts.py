@@ -1,4 +1,4 @@
-"""Comparing groups by counts: confusion counts, score bins, joint criteria."""
+"""Compares groups by counts: confusion counts, score bins and joint criteria."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class ClassCountProblem(LabelledProblem):
 
     counts: NDArray[np.uint64]
     classes: RowClasses
-    #: Whether rows exchange their groups within what the metric conditions on.
+    #: Whether rows exchange groups only within the classes that the metric conditions on.
     conditional: bool
     strata_names: tuple[str, ...]
     #: The labels of the strata, in the order of the counts.
     strata: tuple[GroupKey, ...] = ()
-    #: Whether rows of different scores are in one class.
+    #: Whether a class can contain rows with different scores.
     binned: bool = False
 
     @classmethod
@@ -68,7 +68,7 @@ class ClassCountProblem(LabelledProblem):
         counts = cells.class_counts(keys, of_cell, classes.n)
         names, strata = cells.strata_names, cells.strata
         if not conditional:
-            # All rows exchange their groups, whatever strata the cells hold.
+            # Ignore the strata of the cells: all rows exchange their groups.
             counts, names, strata = counts.sum(axis=0, keepdims=True), (), ()
         sizes = cells.group_sizes()
         return cls(
@@ -88,7 +88,7 @@ class ClassCountProblem(LabelledProblem):
 
     @cached_property
     def native_metric(self) -> _native.CountMetric:
-        """The metric of counts of these classes."""
+        """The native metric for these classes."""
         return self.metric.kind.native_of(self.classes)
 
     @cached_property
@@ -99,10 +99,10 @@ class ClassCountProblem(LabelledProblem):
 
     @property
     def conditioning(self) -> str | list[int] | None:
-        """Of each class, the part within which rows exchange their groups."""
+        """For each class, the block of classes within which rows exchange their groups."""
         own = self.conditional and self.metric.kind.own_condition(self.stratified)
-        parts = self.classes.conditioning if own else None
-        return list(parts) if isinstance(parts, tuple) else parts
+        blocks = self.classes.conditioning if own else None
+        return list(blocks) if isinstance(blocks, tuple) else blocks
 
     @property
     def drawing_engine(self) -> str:
@@ -111,7 +111,7 @@ class ClassCountProblem(LabelledProblem):
 
     @property
     def stratified(self) -> bool:
-        """Return whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within the user's strata."""
         return len(self.counts) > 1
 
     def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
@@ -125,12 +125,12 @@ class ClassCountProblem(LabelledProblem):
         )
 
     def with_counts(self: Self, counts: NDArray[np.uint64]) -> Self:
-        """Return the problem of other counts."""
+        """Return a copy with other counts."""
         n_rows = tuple(counts.sum(axis=(0, 2)).astype(int).tolist())
         return replace(self, n_rows=n_rows, counts=counts)
 
     def equal(self, null: str) -> NullAudits:
-        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle" or not self.metric.kind.has_influence:
             return super().equal(null)
         if self.is_proportion:
@@ -142,39 +142,38 @@ class ClassCountProblem(LabelledProblem):
         return ResampledValues(self._centred())
 
     def _centred(self) -> _native.WeakNull:
-        """Return counts of rows whose metric is 0 in every stratum and group.
+        """Return the null simulation from values centred within each stratum and group.
 
-        Fractions: a - theta d and d; other formulas: the influence of a row, as if they were its
-        mean. A class is one of rows of a stratum, group and class of the metric, which have values
-        of their own.
+        The values are a - theta d for fractions, and otherwise the influence of each row. Each
+        combination of stratum, group and class that occurs becomes a class with its own value.
         """
         fraction = self.native_metric.fraction
         values = np.zeros(self.counts.shape)
-        for at in np.ndindex(self.counts.shape[:2]):
-            totals = self.counts[at].astype(float)
+        for place in np.ndindex(self.counts.shape[:2]):
+            totals = self.counts[place].astype(float)
             if fraction is not None:
                 above, below = np.array(fraction)
                 if below @ totals > 0:
-                    values[at] = above - (above @ totals) / (below @ totals) * below
+                    values[place] = above - (above @ totals) / (below @ totals) * below
             elif totals.any():
                 own = self.metric.kind.class_influence(self.classes, totals)
-                values[at] = totals.sum() * own
+                values[place] = totals.sum() * own
         present = np.flatnonzero(self.counts)
         counts = np.zeros((*self.counts.shape[:2], len(present)), dtype=np.uint64)
         stratum, group, of_class = np.unravel_index(present, self.counts.shape)
         counts[stratum, group, np.arange(len(present))] = self.counts.ravel()[present]
-        parts = self.conditioning
+        blocks = self.conditioning
         return _native.WeakNull.counts(
             counts,
             values.ravel()[present],
             None if fraction is None else np.array(fraction[1])[of_class],
             self.call,
             studentize=self.scaling,
-            conditioning=None if parts is None else [int(parts[k]) for k in of_class],
+            conditioning=None if blocks is None else [int(blocks[k]) for k in of_class],
         )
 
     def unequal(self, gap: float) -> TiltedSampler[Any]:
-        """Return what makes problems of the same rows, in which the first group has a gap."""
+        """Return a sampler of problems with the same rows and a gap of the first group."""
         if not self.metric.kind.has_influence:
             return super().unequal(gap)
         conditioning: Any = self.conditioning
@@ -212,7 +211,7 @@ class CountProblem(ClassCountProblem):
 
     @property
     def fewest(self) -> Sequence[tuple[int, str]] | None:
-        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
+        """The smallest count behind the metric, with its name, by group; None if it is the rows."""
         if not self.metric.kind.compares_labels:
             return None
         if self.metric.kind.reads == "classes":
@@ -236,11 +235,11 @@ class CountProblem(ClassCountProblem):
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether values lie between two known ends and have limits there."""
+        """Return whether values lie in a known finite range and have confidence limits."""
         return bool(self.metric.kind.sum_of) or super().is_bounded
 
     def limited(self, position: int) -> mover.ValueWithLimits:
-        """Return the metric of a group with its limits: of sums of proportions, by theirs."""
+        """Return the metric of a group with its limits (for sums, those of the proportions)."""
         counts = self.totals[position].astype(float)
         parts = []
         for factor, hits, misses in self.metric.kind.sum_of:
@@ -253,20 +252,20 @@ class CountProblem(ClassCountProblem):
         return mover.by_smoothed(self.evaluations[position].value, parts)
 
     def _gap(self, pair: Pair) -> Gap:
-        """Return the difference of two groups, within strata of the user's if there are any."""
+        """Return the difference of two groups, within the user's strata if there are any."""
         if not (self.stratified and self.metric.is_proportion):
             return super()._gap(pair)
         within = self.within(pair)
         return Gap(within.estimate, within.error)
 
     def within(self, pair: Pair) -> WithinStrata:
-        """Return the proportions of two groups within strata of the user's."""
+        """Return the proportions of two groups within the user's strata."""
         if pair not in self._within:
             self._within[pair] = mantel_haenszel(*self._shares(pair))
         return self._within[pair]
 
     def compared(self, pair: Pair) -> tuple[float, float]:
-        """Return the values of two groups that their ratio is made of."""
+        """Return the two values whose ratio is taken."""
         if not (self.stratified and self.metric.is_proportion):
             return super().compared(pair)
         return self.within(pair).means
@@ -299,7 +298,7 @@ class CountProblem(ClassCountProblem):
 
     @cached_property
     def by_stratum(self) -> StratumValues | None:
-        """The metric by stratum and group; None without strata of the user's."""
+        """The metric by stratum and group; None without the user's strata."""
         if not self.stratified:
             return None
         if self.metric.is_proportion:
@@ -331,15 +330,15 @@ class CountProblem(ClassCountProblem):
         n = int(counts.sum())
         if n > MOST_ROWS or not self.metric.kind.has_influence:
             return super().homogeneity(pair)
-        # Rows whose mean in a group of a stratum is the metric there, with its variance.
+        # Row values whose mean and variance in each stratum and group are those of the metric.
         values = np.zeros(counts.shape)
-        for at in np.ndindex(counts.shape[:2]):
-            totals = counts[at].astype(float)
+        for place in np.ndindex(counts.shape[:2]):
+            totals = counts[place].astype(float)
             value = self.native_metric.evaluate(totals.tolist()).value
             if not math.isnan(value):
                 influence = self.metric.kind.class_influence(self.classes, totals)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    values[at] = value + totals.sum() * influence
+                    values[place] = value + totals.sum() * influence
         if not np.isfinite(values).all():
             return Homogeneity.unknown(f"{self.metric.name} has no finite slope in some stratum")
         places = np.repeat(np.arange(counts.size), counts.ravel().astype(np.int64))
@@ -348,7 +347,7 @@ class CountProblem(ClassCountProblem):
         return permuted_homogeneity(above, np.ones(n), group == 1, stratum, HOMOGENEITY_SEED)
 
     def formula(self, method: str) -> FormulaMethod:
-        """Return a method of intervals and margins that needs no replicates."""
+        """Return the `FormulaMethod` of this name."""
         return (
             MantelHaenszelMethod(self) if method == "mantel-haenszel" else super().formula(method)
         )

@@ -1,7 +1,7 @@
-"""Tests of equality for questions without a tolerance: values are shown, and whether they differ.
+"""Tests whether groups differ at all, for questions without a tolerance.
 
-p = P(0) + P(-0), the two-sided test of a gap of 0 by the method that decides questions with a
-tolerance. Only methods without replicates are used: they cost nothing on counts.
+The p-value is that of the two-sided test of a gap of 0, by the method that decides questions with a
+tolerance. Only methods without replicates are used, which are cheap.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from .question import PermutationQuestion
 from .tolerance import ToleranceQuestion, ToleranceTest, deciding_method
 from .two_one_sided import TwoOneSidedTests
 
-#: The methods that need no replicates.
 _FORMULAS = ("score", "mantel-haenszel", "mover")
-#: With more pairs of groups than this, values alone are shown.
+#: With more pairs of groups than this, no tests are made.
 MOST_PAIRS = 2_000
 
 
 def equality_tests(question: ToleranceQuestion) -> tuple[ToleranceTest, ...]:
-    """Test whether the groups of a question differ; () where this takes replicates."""
+    """Test whether the groups of a question differ; () if that needs replicates."""
     posed = question.posed
     if posed is None:
         return ()
@@ -31,8 +30,8 @@ def equality_tests(question: ToleranceQuestion) -> tuple[ToleranceTest, ...]:
     if method not in _FORMULAS or problem.known_range is not None:
         return ()
     tested = {group.group for group in question.groups if group.is_tested}
-    able = {i for i, key in enumerate(problem.keys) if group_label(key) in tested}
-    pairs = [pair for pair in posed.pairs if set(pair) <= able]
+    testable = {i for i, key in enumerate(problem.keys) if group_label(key) in tested}
+    pairs = [pair for pair in posed.pairs if set(pair) <= testable]
     if len(pairs) > MOST_PAIRS:
         return ()
     tests = TwoOneSidedTests(problem=problem, scale="difference", formula=problem.formula(method))

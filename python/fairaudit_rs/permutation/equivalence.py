@@ -1,4 +1,4 @@
-"""Equivalence: showing that groups are no further apart than a margin."""
+"""`equivalence_test`: tests whether all gaps between groups are smaller than a margin."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ METHODS: tuple[EquivalenceMethod, ...] = get_args(EquivalenceMethod)
 
 @dataclass(frozen=True, kw_only=True)
 class EquivalenceComparison:
-    """Two groups, and the p-value of their being further apart than the margin."""
+    """Two groups, and the p-value of the hypothesis that their gap exceeds the margin."""
 
     first: Any
     second: Any
     estimate: float
     standard_error: float
-    #: Of the one of the two tests that is further from rejecting.
+    #: The statistic of the one-sided test that is further from rejecting.
     statistic: float
     pvalue: float
     confidence_interval: tuple[float, float]
@@ -50,14 +50,14 @@ class EquivalenceComparison:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EquivalenceResult(StratifiedFinding):
-    """The result of `equivalence_test`; a small p-value shows that no gap exceeds the margin.
+    """The result of `equivalence_test`; a small p-value shows that every gap is below the margin.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     margin : float
-        The largest difference, or the smallest ratio, that counts as equal.
+        The largest difference, or the smallest ratio, that is regarded as equal.
     scale : str
         ``"difference"`` or ``"ratio"``.
     comparisons : tuple of EquivalenceComparison
@@ -66,22 +66,22 @@ class EquivalenceResult(StratifiedFinding):
         How the two one-sided tests were made.
     n_resamples : int
         Bootstrap replicates; 0 when the method needs none.
-    rows_that_tell : RowsThatTell or None
-        When equality is not shown: by which factor all groups must grow to tell, and on which side
-        of the margin, with a probability of 80 % if the gap stays as it is seen.
+    rows_that_tell : RequiredRows or None
+        When equality is not shown: the factor by which all groups must grow for a verdict with a
+        probability of 80 %, and on which side of the margin, if the gap stays as observed.
     confidence_level : float
-        1 minus the level of the test; intervals have the confidence 1 - 2 * level, so that they
-        lie within the margin when the test rejects, but for the margin of both methods.
+        1 minus the level of the test. Intervals have the confidence 1 - 2 * level, so they lie
+        within the margin when the test rejects (apart from small differences between methods).
     attribute : str
         Names of the sensitive features.
     values : tuple of GroupValue
-        The metric of each group, with intervals of the level of those of gaps.
-    left_out : tuple of LeftOut
-        Groups about which nothing is shown, with their rows and the reason.
+        The metric of each group; its intervals have the same level as those of the gaps.
+    left_out : tuple of ExcludedGroup
+        Groups that were not tested, with their rows and the reason.
     strata : tuple of str
-        Names of the strata within which the gaps are taken; none: of all rows.
+        Names of the strata within which the gaps are taken; empty if over all rows.
     within : tuple of PairWithinStrata
-        For each pair its values in every stratum, and whether its gap is the same in all.
+        The values of each pair in every stratum, and the test whether its gap is the same in all.
     """
 
     metric: str
@@ -132,14 +132,14 @@ class EquivalenceResult(StratifiedFinding):
         return f"two one-sided {self.method} tests"
 
     def _silence(self) -> str:
-        """Say of which groups nothing is shown, so that leaving them out buys no equality."""
+        """Name the excluded groups: excluding them must not look like equality."""
         if not self.left_out:
             return ""
         names = ", ".join(self.name_of(group.group) for group in self.left_out)
         return f" Nothing is shown about {names}, left out."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
-        """Say that the gap lies beyond the bounds, or how many rows would tell."""
+        """Return that the gap lies beyond the bounds, or the required rows, as a sentence."""
         telling = self.rows_that_tell
         if telling is None:
             return ""
@@ -160,7 +160,7 @@ class EquivalenceResult(StratifiedFinding):
                 ", lies beyond these bounds."
             )
         if telling.n_rows is not None and telling.factor <= 1:
-            return ""  # a formula for many rows, which says of few that they tell
+            return ""  # The formula is for many rows; here it would ask for fewer than there are.
         of_all = telling.side == "within" and len(self.comparisons) > 1
         stays = "If all values stay as they are" if of_all else f"If the {what} stays as it is"
         if telling.n_rows is None:
@@ -174,11 +174,10 @@ class EquivalenceResult(StratifiedFinding):
 
     @property
     def rows_that_tell(self) -> RequiredRows | None:
-        """How many rows would tell, if all values stay as they are observed.
+        """The required rows for a verdict, if all values stay as observed.
 
-        Where the gap that is hardest to show is within the margin, the rows with which all pairs
-        are shown to lie within it, as an audit counts them. None when the groups are shown to be
-        equal, or nothing is known of the gap.
+        If the gap that is hardest to show is within the margin: the rows needed to show this for
+        all pairs, as in an audit. None when equality is shown, or the gap is unknown.
         """
         worst = max(self.comparisons, key=lambda pair: pair.pvalue)
         level = 1 - self.confidence_level
@@ -197,9 +196,9 @@ class EquivalenceResult(StratifiedFinding):
         return rows_that_tell(gap, error, tolerance, level, n_smaller, n_tests)
 
     def _times_to_show_all(self, tolerance: float, level: float) -> float:
-        """Return by how much all groups must grow for all pairs to be shown within the margin."""
+        """Return the factor by which all groups must grow to show all pairs within the margin."""
         is_ratio = self.scale == "ratio"
-        place: dict[Any, int] = {}
+        position: dict[Any, int] = {}
         values, variances, pairs = [], [], []
         of_group = {
             group_value.group: group_value
@@ -216,19 +215,19 @@ class EquivalenceResult(StratifiedFinding):
             for group, own in ((pair.first, gap), (pair.second, 0.0)):
                 # Within strata a group has a value of its own in each comparison.
                 key = (group, k) if self.strata else group
-                if key not in place:
-                    place[key] = len(place)
+                if key not in position:
+                    position[key] = len(position)
                     value, spread = of_group[group].value, of_group[group].standard_error
                     if is_ratio and not self.strata:
                         value, spread = math.log(value), spread / value
                     values.append(own if self.strata else value)
                     variances.append(error**2 / 2 if self.strata else spread**2)
-                ends.append(place[key])
+                ends.append(position[key])
             pairs.append((ends[0], ends[1], error))
         return times_to_show_all_within(values, variances, pairs, tolerance, level)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair of groups, then one per group that is left out."""
+        """Return one row per pair of groups, then one per excluded group."""
         return [
             {
                 "metric": self.metric,
@@ -298,40 +297,39 @@ def equivalence_test(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> EquivalenceResult:
-    r"""Show that no two groups are further apart than a margin.
+    r"""Test whether all gaps between groups are smaller than a margin.
 
-    A test that does not reject equality shows nothing: the data may be few. Here the null
-    hypothesis is that some gap is at least as large as the margin, and rejecting it shows that
-    none is.
+    A test that does not reject equality proves nothing: there may be too few data. Here the null
+    hypothesis is that some gap is at least as large as the margin; rejecting it shows that all gaps
+    are smaller.
 
     Parameters
     ----------
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
         See `permutation_test`.
     undefined, min_group_size : optional
-        See `permutation_test`. About a group that is left out nothing is shown.
+        See `permutation_test`. Nothing is claimed about excluded groups.
     margin : float
-        With ``scale="difference"`` the largest difference that counts as equal; with
+        With ``scale="difference"`` the largest difference that is regarded as equal; with
         ``scale="ratio"`` the smallest ratio, below 1: 0.8 for the four-fifths rule.
     scale : {"difference", "ratio"}
-        What the margin is about.
+        Whether the margin limits a difference or a ratio.
     method : {"auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"}
         ``"score"``: the score tests of proportions, of Farrington and Manning for differences and
-        of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which have an
-        answer where a rate is 0 or 1 too. ``"mantel-haenszel"``: the score
-        test of rates within strata that differ by the margin. Both take the larger of two
-        p-values, of the score and of the score corrected for skewness. ``"mover"``: the limits of
-        each group's value, put together. ``"inversion"``: the permutation test of means and ratios
-        at either margin, or melded limits where few rows are left and the range of values is known;
-        nothing is shown where a tail can be missing. ``"studentized"``: bootstrap-t. ``"delta"``:
-        the normal law.
+        of Miettinen and Nurminen (without their factor N / (N - 1)) for ratios, which also work
+        for rates of 0 or 1. ``"mantel-haenszel"``: the score test of rates within strata that
+        differ by the margin. Both take the larger p-value of the score and of the score corrected
+        for skewness. ``"mover"``: combines the limits of each group's value. ``"inversion"``: the
+        permutation test of means and ratios at either margin, or melded limits for few rows with a
+        known range of values; no verdict if a group may lack its rare extreme values.
+        ``"studentized"``: bootstrap-t. ``"delta"``: the normal distribution.
         ``"auto"`` takes score for proportions, mover for F1, AUC, balanced accuracy and other
-        metrics between two known ends, inversion for means, ratios of sums, and rates of weighted
-        rows or of clusters, delta for callables, studentized otherwise. Within strata it takes
-        mantel-haenszel for proportions, inversion for means, ratios of sums and weighted or
-        clustered rates, delta otherwise, and no other method is there.
+        metrics with a known range, inversion for means, ratios of sums, and rates of weighted
+        rows or of clusters, delta for callables, studentized otherwise. Within strata each metric
+        has one method: mantel-haenszel for proportions, inversion for means, ratios of sums and
+        weighted or clustered rates, delta otherwise.
     strata : None, "auto", array(s), or str(s) with ``data``
-        Gaps are taken within strata, as `permutation_test` takes them; ratios are those of rates.
+        Take gaps within strata, as `permutation_test` does; only rates have ratios there.
         ``"auto"`` takes the strata of cells. ``None``: gaps of all rows.
     clusters, sample_weight, score_bins, pos_label, n_resamples : optional
         See `intervals`.
@@ -348,9 +346,9 @@ def equivalence_test(
 
     Notes
     -----
-    Two one-sided tests per pair: of a gap of at most -margin and of one of at least margin; the
-    p-value of the pair is the larger one. That of all pairs is the largest (an intersection of
-    hypotheses needs no adjustment).
+    Each pair has two one-sided tests: that the gap is at most -margin, and that it is at least
+    margin; the p-value of the pair is the larger one. The p-value of all pairs is the largest of
+    theirs (an intersection-union test needs no adjustment).
 
     References
     ----------
@@ -387,7 +385,7 @@ def equivalence_test(
     seed, n_threads, callback = checked.seed, checked.n_threads, checked.progress
     if level <= 0.5:
         raise ArgumentError(
-            f"confidence_level is {level:g}; accepted: above 0.5 here", argument="confidence_level"
+            f"confidence_level is {level:g}; accepted: above 0.5", argument="confidence_level"
         )
     chosen = metrics.get(metric)
     within, own_strata = within_strata(strata)
@@ -420,13 +418,15 @@ def equivalence_test(
     problem = question.problem
     if scale == "ratio" and not problem.has_ratios:
         raise ArgumentError(
-            f"scale is 'ratio' with strata of your own, within which {problem.metric.name} is "
-            "compared by differences; accepted: 'difference', or no strata",
+            f"scale is 'ratio', but within strata {problem.metric.name} is compared by differences "
+            "only. Pass scale='difference', or no strata.",
             argument="scale",
+            mentions=("strata",),
+            code="conflicting-arguments",
         )
     method = method_of(method, problem, METHODS, scale)
     bootstrap = draw_replicates(problem, method, n_resamples, seed, n_threads, callback)
-    # Intervals of confidence 1 - 2 alpha lie within the margin when the test rejects.
+    # Intervals with confidence 1 - 2 alpha lie within the margin when the test rejects.
     drawn = drawn_pairs(
         problem, method, n_resamples, seed, n_threads, callback, n_pairs=len(question.pairs)
     )
@@ -479,7 +479,7 @@ def equivalence_test(
         margin=margin,
         scale=scale,
         comparisons=tuple(comparisons),
-        method=method if drawn is None else drawn.shown,
+        method=method if drawn is None else drawn.method_name,
         n_resamples=n_resamples if bootstrap or drawn else 0,
         confidence_level=level,
         attribute=attribute_name(question.features),
@@ -497,12 +497,15 @@ def _margin(value: object, scale: str) -> float:
     margin = arguments.as_float(value)
     if scale == "ratio" and margin > 1:
         raise ArgumentError(
-            f"margin is {margin:g}; accepted: {accepted}: {1 / margin:.4g} means from that to "
-            f"{margin:g}",
+            f"margin is {margin:g}; accepted: {accepted}, such as {1 / margin:.4g} for ratios from "
+            f"{1 / margin:.4g} to {margin:g}",
             argument="margin",
+            mentions=("scale",),
         )
     if not (0 < margin < math.inf) or (scale == "ratio" and margin >= 1):
         raise ArgumentError(
-            f"margin is {margin:g}; accepted: {accepted} with scale {scale!r}", argument="margin"
+            f"margin is {margin:g}; accepted: {accepted} for scale={scale!r}",
+            argument="margin",
+            mentions=("scale",),
         )
     return margin

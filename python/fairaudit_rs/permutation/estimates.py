@@ -1,4 +1,4 @@
-"""Estimates with intervals, for `intervals` and `equivalence_test`."""
+"""Makes the estimates with intervals of `intervals` and `equivalence_test`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MANY_UNDEFINED = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A value of a group, or a gap or ratio of two, with its interval."""
+    """The value of a group, or the gap or ratio of two groups, with its interval."""
 
     kind: str
     first: Any
@@ -41,14 +41,14 @@ class Estimate:
     estimate: float
     standard_error: float
     confidence_interval: tuple[float, float]
-    #: Rows in the denominator of a proportion, all rows for other metrics; of a value of a group.
+    #: For group values: rows in the denominator of a proportion, or all rows for other metrics.
     n_used: int | None = None
 
 
 def method_of(
     method: Word, problem: Problem, methods: Sequence[Word], scale: str = "difference"
 ) -> Word:
-    """Return the method, or raise when the metric has no such interval."""
+    """Return the interval method, or raise if the metric does not support it."""
     why_none = problem.metric.kind.why_no_intervals
     if why_none is not None:
         raise ArgumentError(
@@ -76,7 +76,7 @@ def draw_replicates(
     n_threads: int | None,
     callback: Callable[[int, int], object] | None,
 ) -> Bootstrap | None:
-    """Draw the replicates that a method needs; None when it is a formula."""
+    """Return the bootstrap replicates of a method; None if it needs none."""
     if method not in BOOTSTRAP_METHODS:
         return None
     progress = Progress(callback=callback, n_resamples=n_resamples, total=n_resamples)
@@ -94,7 +94,7 @@ def drawn_pairs(
     callback: Callable[[int, int], object] | None,
     n_pairs: int,
 ) -> InversionMethod | None:
-    """Return what tests of pairs give by replicates; None when the method needs none of them."""
+    """Return the method "inversion", which tests pairs by replicates; None for other methods."""
     if method != "inversion":
         return None
     progress = Progress(callback=callback, n_resamples=n_resamples)
@@ -105,24 +105,24 @@ def drawn_pairs(
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalBuilder:
-    """Makes all intervals of a problem by one method."""
+    """Makes all intervals of a problem with the same method."""
 
     problem: Problem
     method: str
     bootstrap: Bootstrap | None
     level: float
-    #: Replicates of pairs, for the method "inversion".
+    #: The method "inversion", which has replicates for each pair.
     drawn: InversionMethod | None = None
-    #: Whether intervals of gaps are what the tests at margins do not reject.
+    #: Whether gap intervals must match the tests at margins.
     of_tests: bool = False
-    #: Intervals of gaps by pair and level: with two groups one is asked for as two things.
-    _made: dict[tuple[Pair, float], Interval] = field(
+    #: Gap intervals by pair and level: with two groups each is needed twice.
+    _gap_intervals: dict[tuple[Pair, float], Interval] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
     def formula(self) -> FormulaMethod:
-        """The method, when it needs no bootstrap replicates."""
+        """The method as a `FormulaMethod`; only without bootstrap replicates."""
         return self.problem.formula(self.method) if self.drawn is None else self.drawn
 
     def columns(self, i: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -164,21 +164,21 @@ class IntervalBuilder:
         )
 
     def _gap_interval(self, pair: Pair, level: float) -> Interval:
-        if (pair, level) not in self._made:
-            self._made[pair, level] = self._make_interval(pair, level)
-        return self._made[pair, level]
+        if (pair, level) not in self._gap_intervals:
+            self._gap_intervals[pair, level] = self._make_interval(pair, level)
+        return self._gap_intervals[pair, level]
 
     def _make_interval(self, pair: Pair, level: float) -> Interval:
         if self.drawn is not None:
             return self.drawn.gap(pair, level)
         if self.of_tests and self.bootstrap is None:
-            found = self.formula.not_rejected(pair, level)
-            if found is not None:
-                return found
+            interval = self.formula.not_rejected(pair, level)
+            if interval is not None:
+                return interval
         return self.problem.interval(pair, level, self.method, self.bootstrap)
 
     def ratio(self, pair: Pair, names: list[Any]) -> Estimate:
-        """Return the ratio of two groups; no interval when a value is below 0, or unknown at 0."""
+        """Return the ratio of two groups; without an interval for most ratios with a value of 0."""
         a, b = self.problem.compared(pair)
         first, second = (names[i] for i in pair)
         interval, error = NOTHING, math.nan
@@ -190,7 +190,7 @@ class IntervalBuilder:
                 interval = self.drawn.ratio(pair, self.level)
             elif self.bootstrap is None:
                 low, high = self.formula.ratio(pair, self.level)
-                # The logarithm and back is not the ratio to the last bit.
+                # Taking the logarithm and back is not exact.
                 interval = (low, high) if math.isnan(low) else (min(low, ratio), max(high, ratio))
             else:
                 values, variances = log_ratios(self.bootstrap, pair)
@@ -198,7 +198,7 @@ class IntervalBuilder:
                     self.method, log, of_log, values, variances, self.level
                 )
                 interval = safe_exp(low), safe_exp(high)
-        elif self.bootstrap is None and self.formula.takes_zero:
+        elif self.bootstrap is None and self.formula.allows_ratio_of_zero:
             ratio = a / b if b else math.inf if a else math.nan
             interval = self.formula.ratio(pair, self.level)
         else:
@@ -213,14 +213,14 @@ class IntervalBuilder:
         )
 
     def ratio_notes(self) -> Iterator[str]:
-        """Say which ratios have no interval, or no standard error."""
+        """Yield a note on ratios without an interval or standard error."""
         named = zip(self.problem.names, self.problem.evaluations, strict=True)
         below = [(name, entry.value) for name, entry in named if not entry.value > 0]
         if not below:
             return
         metric = self.problem.metric.name
         who = ", ".join(f"{value:.3g} in {name}" for name, value in below[:5])
-        if self.bootstrap is None and self.formula.takes_zero:
+        if self.bootstrap is None and self.formula.allows_ratio_of_zero:
             both = "; that of two groups at 0 is unknown" if len(below) > 1 else ""
             yield f"{metric} is {who}: a ratio with it has no standard error{both}"
         else:
@@ -230,8 +230,10 @@ class IntervalBuilder:
             )
 
     def notes_of_values(self, has_ratios: bool) -> Iterator[str]:
-        """Say what values are where gaps and ratios are taken within strata."""
-        shown = self.problem.shown_method(self.method) if self.drawn is None else self.drawn.shown
+        """Yield the note that values are over all rows while gaps are within strata."""
+        shown = (
+            self.problem.shown_method(self.method) if self.drawn is None else self.drawn.method_name
+        )
         what = "gaps and ratios" if has_ratios else "gaps"
         yield (
             f"{what} are those within strata; values are crude, of all rows of a group ({shown} "
@@ -242,7 +244,7 @@ class IntervalBuilder:
             yield from self.problem.notes_of_limits()
 
     def simultaneous(self, pairs: list[Pair]) -> list[Interval]:
-        """Return intervals of all differences that hold together."""
+        """Return simultaneous intervals of all differences."""
         if self.method == "studentized" and self.bootstrap is not None and len(pairs) > 1:
             values, variances = (
                 np.array([getattr(entry, name) for entry in self.problem.evaluations])
@@ -273,7 +275,7 @@ def _clip(interval: Interval, low: float, high: float) -> Interval:
 
 
 def _notes_of_unknown_gaps(question: PermutationQuestion) -> Iterator[str]:
-    """Say which gaps within strata have no standard error."""
+    """Yield a note on gaps within strata that have no standard error."""
     problem = question.problem
     errors = {pair: problem.gap(pair).standard_error for pair in question.pairs}
     unknown = [
@@ -291,7 +293,7 @@ def _notes_of_unknown_gaps(question: PermutationQuestion) -> Iterator[str]:
 def warnings_of(
     question: PermutationQuestion, bootstrap: Bootstrap | None, maker: IntervalBuilder
 ) -> Iterator[str]:
-    """Say what a reader must know besides the intervals."""
+    """Yield the remarks on the intervals."""
     problem = question.problem
     yield from question.notes_of_rows()
     yield from problem.notes

@@ -1,8 +1,8 @@
-"""Methods of intervals and margins that need no replicates: score, MOVER, the normal law.
+"""Interval and margin methods that need no replicates: score, MOVER, normal distribution.
 
-A `FormulaMethod` gives the interval of a value and of a ratio, and tests a gap or ratio against two
-margins; the interval of a gap is asked of the problem, of which tests have it too. A problem says
-which formula belongs to a method (`Problem.formula`), and can bring one of its own.
+A `FormulaMethod` returns the interval of a value and of a ratio, and tests a gap or ratio against
+two margins; the interval of a gap comes from the problem. `Problem.formula` returns the formula of
+a method; a problem can define its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ..inference.tolerance import UNKNOWN, TolerancePValues
 
 
 class GroupDifference(Protocol):
-    """A gap of two groups."""
+    """The gap between two groups."""
 
     @property
     def estimate(self) -> float:
@@ -51,7 +51,7 @@ class GroupDifference(Protocol):
 
     @property
     def standard_error(self) -> float:
-        """Its standard error."""
+        """The standard error of the gap."""
 
 
 class GroupedMetric(Protocol):
@@ -75,13 +75,12 @@ class MarginTest(NamedTuple):
     """The statistics of a difference or ratio at a lower and an upper margin."""
 
     tails: TolerancePValues
-    #: Of the one of "at most the lower" and "at least the upper" that is further from rejecting;
-    #: NaN where nothing is known.
+    #: The statistic of the one-sided test that is further from rejecting; NaN if not testable.
     statistic: float
 
     @property
     def pvalue(self) -> float:
-        """The p-value of lying outside of the margins."""
+        """The p-value of the hypothesis that the gap lies outside the margins."""
         return self.tails.p_pass
 
     @classmethod
@@ -117,9 +116,8 @@ class MarginTest(NamedTuple):
             return NOTHING_KNOWN
         least_above, least_below = min(above), min(below)
         most_above, most_below = max(above), max(below)
-        # Those of `ScoreStatistic.greater` and `ScoreStatistic.less`, without four looks at each
-        # score: audits of
-        # many groups spend their time here.
+        # As `ScoreStatistic.greater` and `ScoreStatistic.less`, but faster: this is the hot spot
+        # of audits with many groups.
         tails = TolerancePValues(
             clamp_pvalue(upper_tail(least_above)),
             clamp_pvalue(normal_cdf(most_above)),
@@ -134,72 +132,72 @@ NOTHING_KNOWN = MarginTest(UNKNOWN, math.nan)
 
 @dataclass(frozen=True)
 class FormulaMethod(ABC):
-    """A method without replicates, for one problem."""
+    """A method for one problem; most need no replicates."""
 
     problem: GroupedMetric
 
     @abstractmethod
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
+        """Return the interval of the metric of a group; NaN without one."""
 
     @abstractmethod
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
+        """Return the interval of the ratio of two groups; NaN without one."""
 
     @abstractmethod
     def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin.
 
-        Where nothing is known p is 1.
+        The p-value is 1 if the pair cannot be tested.
         """
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the least margin at which both one-sided tests reject; None: not by formula.
+        """Return the smallest margin at which both one-sided tests reject; None: no formula.
 
-        Of ratios the logarithm of it.
+        For ratios, the logarithm of the margin.
         """
         del pair, level, scale
         return None
 
     def shown_beyond(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the largest margin that the tests refute together; None: not by formula.
+        """Return the largest margin that the tests reject together; None: no formula.
 
-        Of ratios the logarithm of it.
+        For ratios, the logarithm of the margin.
         """
         del pair, level, scale
         return None
 
     def not_rejected(self, pair: Pair, level: float) -> Interval | None:
-        """Return the differences that the tests at margins do not reject.
+        """Return the interval of differences that the tests at margins do not reject.
 
-        None where this is the interval of the problem.
+        None if this is the interval of the problem.
         """
         del pair, level
         return None
 
     @property
-    def takes_zero(self) -> bool:
-        """Return whether ratios of a value of 0 have an interval."""
+    def allows_ratio_of_zero(self) -> bool:
+        """Return whether ratios with a group value of 0 have an interval."""
         return False
 
     def why_unknown(self, pair: Pair) -> str | None:
-        """Say why nothing can be shown about a gap, but for a value that does not vary."""
+        """Return why a gap cannot be tested, apart from a lack of variation; None if it can."""
         del pair
         return None
 
 
 class StratifiedProportions(GroupedMetric, Protocol):
-    """Proportions in some groups, also within strata."""
+    """Proportions by group, also within strata."""
 
     def within(self, pair: Pair) -> WithinStrata:
-        """Return two groups within strata."""
+        """Return the Mantel-Haenszel comparison of two groups."""
 
 
 class _ScoreMethod(FormulaMethod):
-    """Proportions: Wilson's interval, the score tests of differences and of ratios."""
+    """Proportions: Wilson's interval, and score tests of differences and ratios."""
 
     @property
-    def takes_zero(self) -> bool:
+    def allows_ratio_of_zero(self) -> bool:
         return True
 
     def value(self, position: int, level: float) -> Interval:
@@ -236,17 +234,17 @@ class _ScoreMethod(FormulaMethod):
 
 @dataclass(frozen=True)
 class MantelHaenszelMethod(FormulaMethod):
-    """Differences and ratios of proportions within strata; values are not within them."""
+    """Differences and ratios of proportions within strata; group values are over all rows."""
 
     problem: StratifiedProportions
 
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of all rows of a group."""
+        """Return the interval of the metric in all rows of a group."""
         return _ScoreMethod(self.problem).value(position, level)
 
     @property
-    def takes_zero(self) -> bool:
-        """Return whether ratios of a value of 0 have an interval."""
+    def allows_ratio_of_zero(self) -> bool:
+        """Return whether ratios with a group value of 0 have an interval."""
         return True
 
     def ratio(self, pair: Pair, level: float) -> Interval:
@@ -268,7 +266,7 @@ class MantelHaenszelMethod(FormulaMethod):
 
 
 class _MoverMethod(FormulaMethod):
-    """Limits of each value, put together; of ratios on the log scale."""
+    """Combines the limits of each group's value (MOVER); ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
         return self.problem.limited(position).limits(normal_of_level(level))
@@ -287,7 +285,7 @@ class _MoverMethod(FormulaMethod):
         )
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the farther end of the interval whose ends the two tests reject at the level."""
+        """Return the end of the interval farther from 0: the smallest margin that is shown."""
         low, high = mover.difference_interval(*self._limited(pair, scale), normal_of_tail(level))
         return None if math.isnan(low) else max(high, -low)
 
@@ -299,7 +297,7 @@ class _MoverMethod(FormulaMethod):
 
 
 class _NormalMethod(FormulaMethod):
-    """The normal law with the linearised variance; of ratios on the log scale."""
+    """The normal distribution with the linearised variance; ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
         entry = self.problem.evaluations[position]
@@ -318,7 +316,7 @@ class _NormalMethod(FormulaMethod):
             estimate, error = gap.estimate, gap.standard_error
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not (varies and error > 0):
-            # No variation is no precision: few rows can agree by chance.
+            # A variance of 0 is not precision: a few rows can agree by chance.
             return NOTHING_KNOWN
         return MarginTest.of_normal(
             standardize_gap(estimate + margin, error), standardize_gap(estimate - margin, error)
@@ -343,7 +341,7 @@ def log_ratio(problem: GroupedMetric, pair: Pair) -> tuple[float, float]:
 
 
 def _relative(evaluation: _native.Evaluation) -> float:
-    """Return a variance over the square of the value, which may be beyond what floats hold."""
+    """Return the relative variance; the squared value can overflow."""
     try:
         return evaluation.variance / evaluation.value**2
     except (ZeroDivisionError, OverflowError):
@@ -359,10 +357,10 @@ def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], N
 
 
 def normal_interval(estimate: float, error: float, z: float) -> Interval:
-    """Return the estimate -+ z standard errors; NaN where there is no standard error."""
+    """Return the estimate -+ z standard errors; NaN without a standard error."""
     return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
 
 
 def safe_exp(value: float) -> float:
-    """Return e^value, infinite beyond what floats hold."""
+    """Return e^value, or infinity on overflow."""
     return math.exp(value) if not value >= 700 else math.inf

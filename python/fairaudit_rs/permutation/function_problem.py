@@ -1,4 +1,4 @@
-"""Comparing groups by any function of their rows."""
+"""Compares groups by a user-defined function of their rows."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class FunctionProblem(Problem):
         """The metric in each group, with the variance of its bootstrap."""
         test = self.test()
         units = _native.Units(test.units.group, test.units.n_groups, of_row=test.units.of_row)
-        # Those of all rows, whatever the strata.
+        # Values over all rows, ignoring strata.
         run = replace(test, n_samples=self.metric.n_samples, units=units)
         values, samples = run.values(_native.Draws(1, seed=self.seed), None)
         spread = ((samples - np.array(values)) ** 2).mean(axis=0)
@@ -93,7 +93,7 @@ class FunctionProblem(Problem):
         return (*notes, *self.notes_of_strata())
 
     def notes_of_strata(self) -> list[str]:
-        """Note how many strata of the user's take no part."""
+        """Return a note on unused strata."""
         run = self.test()
         if run.stratum is None:
             return []
@@ -113,7 +113,7 @@ class FunctionProblem(Problem):
 
     @property
     def stratified(self) -> bool:
-        """Return whether rows are exchanged within strata of the user's."""
+        """Return whether rows are exchanged within the user's strata."""
         return bool(self.rows.cells.strata_names)
 
     def make_test(self, chosen: tuple[int, ...]) -> FunctionRun:
@@ -138,18 +138,19 @@ class FunctionProblem(Problem):
         )
 
     def _own_strata(self) -> NDArray[np.uint32]:
-        """Return the places of the labels or decisions among the distinct ones."""
+        """Return the label or decision of each row as a code."""
         column = "y_true" if self.metric.conditions_on == "label" else "y_pred"
-        distinct, place = np.unique(self.rows.columns[column], return_inverse=True)
+        distinct, code = np.unique(self.rows.columns[column], return_inverse=True)
         if len(distinct) > MAX_DECISION_VALUES:
             raise ArgumentError(
                 f"{column} has {len(distinct):,} distinct values; accepted: at most "
-                f"{MAX_DECISION_VALUES} when {self.metric.name} conditions on it"
+                f"{MAX_DECISION_VALUES}, because {self.metric.name} conditions on it",
+                argument=column,
             )
-        return place.ravel().astype(np.uint32)
+        return code.ravel().astype(np.uint32)
 
     def _gap(self, pair: Pair) -> Gap:
-        """Return the difference of two groups, within strata of the user's if there are any."""
+        """Return the difference of two groups, within the user's strata if there are any."""
         run = replace(self.test(pair), n_samples=self.metric.n_samples)
         if run.stratum is None:
             first, second = (self.evaluations[i] for i in pair)
@@ -162,7 +163,7 @@ class FunctionProblem(Problem):
     def step_down(
         self, pairs: Sequence[Pair], draws: _native.Draws, call: _native.Call
     ) -> NDArray[np.uint64]:
-        """Refuse: the pairs of a callable have no joint replicates."""
+        """Raise: the pairs of a callable have no joint replicates."""
         raise ArgumentError(
             f"adjust is 'max-t' for {self.metric.name}, a callable; accepted: 'holm', 'bh', 'none'",
             argument="adjust",
@@ -171,7 +172,7 @@ class FunctionProblem(Problem):
     def scaled(
         self, statistic: float, null: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64]]:
-        """Divide by the standard deviation of all replicates, if it is shared."""
+        """Divide by the standard deviation of all replicates, for the scaling "shared"."""
         if self.scaling != "shared":
             return statistic, null
         spread = float(np.nanstd(null, ddof=1)) if len(null) > 1 else math.nan
@@ -179,39 +180,38 @@ class FunctionProblem(Problem):
 
     @property
     def gap_method(self) -> str:
-        """How the gap of a test gets its interval when nobody chooses: there is no formula."""
+        """The default interval method for gaps."""
         return "bootstrap-se"
 
     def chosen_gap_method(self, wanted: str) -> str:
-        """Return the method behind a word, or raise when there is no such interval."""
+        """Return the interval method of this name, or raise if the metric does not support it."""
         if wanted in ("delta", "studentized"):
-            which = ", which has no formula" if wanted == "delta" else ""
             raise ArgumentError(
-                f"interval is {wanted!r} for {self.metric.name}, a callable{which}; "
+                f"interval is {wanted!r} for {self.metric.name}, a callable; "
                 "accepted: 'auto', 'basic', 'percentile'",
                 argument="interval",
             )
         if wanted != "auto" and self.stratified:
             raise ArgumentError(
-                f"interval is {wanted!r} with strata of your own; accepted: 'auto' for "
-                f"{self.metric.name}, a callable",
+                f"interval is {wanted!r} with strata of your own and {self.metric.name}, a "
+                "callable; accepted: 'auto'",
                 argument="interval",
             )
         return self.gap_method if wanted == "auto" else wanted
 
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
-        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        """Return the interval methods of the metric; the first is the default."""
         del scale
         return ("delta",) if self.stratified else ("delta", "basic", "percentile")
 
     def why_not(self, method: str) -> str:
-        """Say why there is no interval by a method."""
+        """Return why the metric has no interval by a method."""
         if method == "studentized":
             return "a callable, which would need a bootstrap in each sample"
         return super().why_not(method)
 
     def shown_method(self, method: str) -> str:
-        """Return the name of a method: standard errors are those of the bootstrap."""
+        """Return the name of a method in results."""
         return "bootstrap-se" if method == "delta" else method
 
     def bootstrap(
@@ -219,7 +219,7 @@ class FunctionProblem(Problem):
     ) -> Bootstrap:
         """Resample the rows of every group; samples have no variances."""
         del variances
-        # Samples come one after the other: those before the first are drawn and left out.
+        # Samples are drawn in sequence: earlier ones are drawn and dropped.
         run = replace(self.test(), n_samples=draws.first + draws.n)
         every = _native.Draws(1, seed=draws.seed, series=draws.series)
         samples = run.values(every, None, call.progress)[1][draws.first :]
@@ -227,10 +227,10 @@ class FunctionProblem(Problem):
 
     @property
     def has_bootstrap_t(self) -> bool:
-        """Return whether nested samples give variances: only for rows drawn one by one."""
+        """Return whether a nested bootstrap is supported: for unstratified, unclustered rows."""
         return not self.stratified and self.rows.cluster is None
 
     def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
-        """Resample the rows of every group, and every sample for its variance."""
+        """Resample the rows of every group, and each sample again for its variance."""
         run = replace(self.test(), n_samples=self.metric.n_samples)
         return Bootstrap(*run.double_bootstrap(draws, call.progress))

@@ -1,8 +1,7 @@
-"""A function on the rows of groups, as observed and in replicates.
+"""Evaluates a user-defined function on the observed groups and on their replicates.
 
-The native module makes the replicates; here the function is evaluated on them, in this process or
-in several. A compiled function comes here only within strata of the user's: else the native module
-calls it.
+The native module makes the replicates; here the function is evaluated on them, in one process or
+several. The native module calls compiled functions itself, except within the user's strata.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurable
 from ..inference.pvalues import monte_carlo_pvalue
 from ..metrics.compiled_functions import address_of
 
-#: Replicates that a worker process gets at a time.
+#: Replicates per task of a worker process.
 _CHUNK = 16
-#: Processes beyond so many of each core help nobody.
+#: Maximum number of worker processes per core.
 _PROCESSES_PER_CORE = 2
 
 
 @dataclass(frozen=True)
 class FunctionStratum:
-    """A function in a stratum of the user's: the cell of its first group, values, weight."""
+    """The function in one stratum: code of its first group, values by group, and weight."""
 
     first: int
     values: list[float]
@@ -42,19 +41,19 @@ class FunctionStratum:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FunctionRun(Value):
-    """A function on the rows of some groups; it can be sent to other processes."""
+    """A function with the rows of some groups; can be pickled for worker processes."""
 
     name: str
     function: Any
     columns: tuple[NDArray[np.float64], NDArray[np.float64]]
     weight: NDArray[np.float64] | None
     units: _native.Units
-    #: That a test is studentized with, in each group; 0: it is not.
+    #: Bootstrap samples per group that studentize a test; 0: not studentized.
     n_samples: int
     #: Seed of the bootstrap of the observed rows.
     seed: int
 
-    #: A null distribution of differences that strata shift is centred by no formula here.
+    #: Null distributions of functions are not centred.
     needs_centring = False
 
     @cached_property
@@ -63,7 +62,7 @@ class FunctionRun(Value):
 
     @property
     def address(self) -> int | None:
-        """The address of a compiled function."""
+        """The address of a compiled function; None for Python functions."""
         return address_of(self.function)
 
     def _compiled_columns(self) -> list[NDArray[np.float64]]:
@@ -83,12 +82,14 @@ class FunctionRun(Value):
         except Exception as error:
             raise FunctionError(
                 f"the function of metric {self.name!r} failed on {len(label):,} rows: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}",
+                argument="metric",
             ) from error
         if math.isinf(answer):
             raise FunctionError(
-                f"the function of metric {self.name!r} gives {answer} on {len(label):,} rows; "
-                "accepted: a finite number, or NaN where it has no value"
+                f"the function of metric {self.name!r} returned {answer} on {len(label):,} rows. "
+                "Return a finite number, or NaN if there is no value.",
+                argument="metric",
             )
         return answer
 
@@ -109,9 +110,9 @@ class FunctionRun(Value):
         replicate: int | None,
         progress: Callable[[int], object] | None = None,
     ) -> tuple[list[float], NDArray[np.float64]]:
-        """Return the value of every group, and those of its bootstrap samples.
+        """Return the value of every group, and the values of its bootstrap samples.
 
-        Within strata of the user's these are means over strata, with the weights of all groups.
+        Within the user's strata these are weighted means over strata.
         """
         call = _native.Call()
         group = self._assignments.groups(draws, replicate, call)
@@ -128,16 +129,16 @@ class FunctionRun(Value):
             for b, sample in enumerate(parts[: self.n_samples]):
                 samples[b, g] = self.call(sample)
                 if progress is not None:
-                    # In replicates: one has a sample of each group.
+                    # Progress counts replicates, which have one sample per group.
                     progress((g * self.n_samples + b + 1) // n_groups)
         return values, samples
 
     def double_bootstrap(
         self, draws: _native.Draws, progress: Callable[[int], object] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return bootstrap values of every group, and the variance of each by samples of it.
+        """Return bootstrap values of every group, and the variance of each by a nested bootstrap.
 
-        Of rows that are drawn alone: neither in clusters nor within strata.
+        For unclustered, unstratified rows only.
         """
         call, n_groups = _native.Call(), self.units.n_groups
         every = _native.Draws(1, seed=draws.seed, series=draws.series)
@@ -148,10 +149,10 @@ class FunctionRun(Value):
             drawn = self._assignments.samples(group, g, last, every, None, call)
             parts = np.split(drawn.rows, np.cumsum(drawn.sizes)[:-1])
             alone = np.zeros(int(np.count_nonzero(group == g)), dtype=group.dtype)
-            # The second of at least two groups has no rows.
+            # At least two groups are required: the second one is empty.
             within = _native.Assignments(_native.Units(alone.astype(np.uint16), 2), call)
             for b in range(draws.first, last):
-                # A series for each sample: those of the groups are drawn independently.
+                # Each sample has its own random stream, so that groups are independent.
                 series = draws.series + 1 + b * n_groups + g
                 own = _native.Draws(1, seed=draws.seed, series=series)
                 again = within.samples(alone, 0, self.n_samples, own, None, call)
@@ -166,14 +167,14 @@ class FunctionRun(Value):
 
     @cached_property
     def stratum(self) -> NDArray[np.uint32] | None:
-        """The stratum of the user's of each row; None where there is one."""
+        """The user's stratum of each row; None if there is only one."""
         of_unit, of_row = self.units.stratum, self.units.of_row
         if of_unit is None or not of_unit.any():
             return None
         return of_unit if of_row is None else of_unit[of_row]
 
     def strata_of(self, group: NDArray[Any]) -> list[FunctionStratum]:
-        """Return the strata in which every group has a value, from two units of each group on."""
+        """Return the strata in which every group has a value and at least two units."""
         assert self.stratum is not None
         n_groups = self.units.n_groups
         cell = self.stratum.astype(np.int64) * n_groups + group
@@ -193,7 +194,7 @@ class FunctionRun(Value):
         return strata
 
     def _weights_of_units(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the weights of the rows, or clusters of rows, that have any."""
+        """Return the positive weights of the rows, or of the clusters."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
         if self.units.of_row is not None:
             clusters = np.unique(self.units.of_row[rows], return_inverse=True)[1].ravel()
@@ -239,21 +240,19 @@ class FunctionRun(Value):
         if math.isnan(statistic):
             raise NotMeasurableError(
                 f"some of the {self.n_samples} bootstrap samples that studentize {self.name!r} "
-                "have no value in a group: it has too few rows of some kind for it. Name the "
-                "groups with groups=, or take studentize='shared', which needs no samples",
-                mentions=(
-                    "groups",
-                    "studentize",
-                ),
+                "have no value in a group, which has too few rows of some kind. Name other groups "
+                "with groups=, or pass studentize='shared', which needs no samples.",
+                argument="metric",
+                mentions=("groups", "studentize"),
             )
         return statistic
 
     def exact(self, alternative: str, call: _native.Call) -> None:
-        """Return nothing: a function has no law that could be summed."""
+        """Return None: a function has no exact permutation distribution."""
         del alternative, call
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> NDArray[np.float64]:
-        """Return the statistic of some permutations."""
+        """Return the statistic of each permutation."""
         if self.address is not None and self.stratum is None:
             return self._assignments.null_distribution(
                 self.address, self._compiled_columns(), self.n_samples, draws, call
@@ -270,15 +269,15 @@ class FunctionRun(Value):
     def audits(
         self, n_resamples: int, draws: _native.Draws, call: _native.Call
     ) -> NDArray[np.float64]:
-        """Return the p-value of each of some audits with shuffled groups; NaN without a value.
+        """Return the p-value of each simulated audit with shuffled groups; NaN without a value.
 
-        As those of a native test: an audit is a replicate, compared with those of its own series.
+        As in native tests, an audit is a replicate, compared with replicates of its own stream.
         """
         quiet = _native.Call(call.n_threads)
         pvalues = np.empty(draws.n)
         for i, audit in enumerate(_replicates(draws)):
-            one = _native.Draws(1, seed=draws.seed, series=draws.series, first=audit)
-            [observed] = self.null_distribution(one, quiet)
+            single = _native.Draws(1, seed=draws.seed, series=draws.series, first=audit)
+            [observed] = self.null_distribution(single, quiet)
             own = _native.Draws(n_resamples, seed=draws.seed, series=draws.series + 1 + audit)
             null = self.null_distribution(own, quiet)
             extreme, _ = _native.count_extreme(null, observed, "two-sided", False, quiet)
@@ -303,8 +302,7 @@ class FunctionRun(Value):
         except Exception as error:
             raise ArgumentError(
                 f"n_threads is {n_processes}, but the function of metric {self.name!r} cannot be "
-                f"sent to other processes ({error}); accepted: a function defined in a module, or "
-                "n_threads=1",
+                f"sent to other processes ({error}). Define it in a module, or pass n_threads=1.",
                 argument="n_threads",
             ) from None
         chunks = _chunks(draws)
@@ -320,11 +318,12 @@ class FunctionRun(Value):
         except BrokenProcessPool as error:
             raise FunctionError(
                 f"the function of metric {self.name!r} ended the process that it ran in, or cannot "
-                f"be loaded there ({error}); n_threads=1 runs it in this one",
+                f"be loaded there ({error}). Pass n_threads=1 to run it in this process.",
+                argument="metric",
                 mentions=("n_threads",),
             ) from error
         except BaseException:
-            # An error, or Ctrl-C: nobody waits for what the others are at.
+            # On an error or Ctrl-C, stop the other workers immediately.
             for process in (getattr(pool, "_processes", None) or {}).values():
                 process.terminate()
             raise
@@ -337,7 +336,7 @@ def _replicates(draws: _native.Draws) -> range:
 
 
 def _chunks(draws: _native.Draws) -> list[_native.Draws]:
-    """Return the draws in parts, each for a process."""
+    """Split the draws into tasks for worker processes."""
     replicates = _replicates(draws)
     chunks = (replicates[i : i + _CHUNK] for i in range(0, draws.n, _CHUNK))
     return [
@@ -351,7 +350,7 @@ _worker: FunctionRun | None = None
 
 def _start_worker(state: bytes) -> None:
     global _worker
-    # Ctrl-C is heard by the process that waits, which ends this one.
+    # The main process handles Ctrl-C and terminates its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _worker = pickle.loads(state)
 

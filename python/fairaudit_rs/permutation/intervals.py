@@ -1,4 +1,4 @@
-"""Intervals for values, gaps and ratios of a metric."""
+"""`intervals`: confidence intervals for the values, gaps and ratios of a metric."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IntervalResult(StratifiedFinding):
-    """The result of `intervals`; ``estimate`` is the gap, of three or more groups the largest.
+    """The result of `intervals`; ``estimate`` is the gap, or the largest of several gaps.
 
-    Nothing is tested: ``statistic`` and ``pvalue`` are NaN.
+    There is no test: ``statistic`` and ``pvalue`` are NaN.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     values, gaps, ratios : tuple of Estimate
-        The metric of each group; the difference and the ratio of each pair. Each interval alone
-        has the confidence level.
+        The metric of each group; the difference and the ratio of each pair. The confidence level
+        holds for each interval separately.
     simultaneous : tuple of Estimate
-        The differences again, with intervals that all hold together.
+        The differences again, with simultaneous intervals.
     largest_gap : Estimate
-        The largest difference of two groups that are compared, from the simultaneous intervals.
+        The largest difference of two compared groups, from the simultaneous intervals.
     method : str
         How the intervals were made.
     n_resamples : int
@@ -58,12 +58,12 @@ class IntervalResult(StratifiedFinding):
         Level of the intervals.
     attribute : str
         Names of the sensitive features.
-    left_out : tuple of LeftOut
+    left_out : tuple of ExcludedGroup
         Groups that are not compared, with their rows and the reason.
     strata : tuple of str
-        Names of the strata within which the gaps are taken; none: of all rows.
+        Names of the strata within which the gaps are taken; empty if over all rows.
     within : tuple of PairWithinStrata
-        For each pair its values in every stratum, and whether its gap is the same in all.
+        The values of each pair in every stratum, and the test whether its gap is the same in all.
     """
 
     metric: str
@@ -104,7 +104,7 @@ class IntervalResult(StratifiedFinding):
         return f"{self.method} intervals"
 
     def _furthest(self) -> str:
-        """Name the groups that are furthest apart, among those that are compared."""
+        """Name the two compared groups with the largest gap."""
         gap = max(self.gaps, key=lambda estimate: abs(estimate.estimate))
         if gap.estimate == 0:
             return f"of {len(self.group_sizes)} groups ({self.sizes()})"
@@ -141,7 +141,7 @@ class IntervalResult(StratifiedFinding):
         return with_left_out(rows, self.left_out, self.name_of)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per estimate, then one per group that is left out, with the reason."""
+        """Return one row per estimate, then one per excluded group, with the reason."""
         everything = (
             *self.values,
             *self.gaps,
@@ -209,40 +209,39 @@ def intervals(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> IntervalResult:
-    r"""Give intervals for a metric in each group, its gaps, its ratios and its largest gap.
+    r"""Compute confidence intervals for a metric's group values, gaps, ratios and largest gap.
 
     Parameters
     ----------
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
-        See `permutation_test`. Correlations, joint criteria and calibration_error have no
-        intervals here.
+        See `permutation_test`. Correlations, joint criteria and calibration_error are not
+        supported.
     undefined, min_group_size : optional
         See `permutation_test`.
     method : {"auto", "score", "mover", "inversion", "studentized", "delta", "basic", ...}
         ``"score"``: Wilson's interval of a proportion, Newcombe's of a difference, the inverted
-        score test of a ratio, which has an interval where a rate is 0 too.
+        score test of a ratio, which also works for rates of 0.
         ``"mantel-haenszel"``: the differences and ratios of proportions that the score test within
         strata does not reject.
-        ``"mover"``: the limits of each group's value, put together: those of the logit of a metric
-        between two known ends; of a sum of proportions such as balanced accuracy with its variance
-        smoothed.
+        ``"mover"``: combines the limits of each group's value: on the logit scale for metrics with
+        a known range; with a smoothed variance for sums of proportions such as balanced accuracy.
         ``"inversion"``: all gaps that the permutation test of means and ratios does not reject, or
-        melded limits where few rows are left and the range of values is known (values of groups
-        and ratios: these limits, or bootstrap-t). ``"studentized"``: bootstrap-t; every replicate
-        is divided by its own standard error. ``"delta"``: the normal law with the linearised
-        variance, no replicates.
-        ``"basic"`` and ``"percentile"`` are there to be compared with. ``"auto"`` takes score for
-        proportions, mover for F1, AUC, balanced accuracy and other metrics between two known ends,
+        melded limits for few rows with a known range of values (group values and ratios: melded
+        limits or bootstrap-t). ``"studentized"``: bootstrap-t; every replicate is divided by its
+        own standard error. ``"delta"``: the normal distribution with the linearised variance, no
+        replicates. ``"basic"`` and ``"percentile"`` are offered for comparison.
+        ``"auto"`` takes score for
+        proportions, mover for F1, AUC, balanced accuracy and other metrics with a known range,
         inversion for means, ratios of sums, and rates of weighted rows or of clusters, delta with
-        the bootstrap standard error for callables, studentized otherwise. Within strata it takes
-        mantel-haenszel for proportions, inversion for means, ratios of sums and weighted or
-        clustered rates, delta otherwise, and no other method is there.
+        the bootstrap standard error for callables, studentized otherwise. Within strata each metric
+        has one method: mantel-haenszel for proportions, inversion for means, ratios of sums and
+        weighted or clustered rates, delta otherwise.
     strata : None, "auto", array(s), or str(s) with ``data``
-        Gaps are taken within strata, as `permutation_test` takes them; values of groups stay those
-        of all their rows. Ratios are those of rates within strata; other metrics have none there.
+        Take gaps within strata, as `permutation_test` does; group values are still over all rows.
+        Only rates have ratios within strata.
         ``"auto"`` takes the strata of cells. ``None``: gaps of all rows.
     clusters, sample_weight, score_bins, pos_label : optional
-        See `permutation_test`. Clusters are resampled as wholes.
+        See `permutation_test`. Whole clusters are resampled.
     missing, mixed_clusters : optional
         See `permutation_test`.
     n_resamples : int
@@ -259,14 +258,14 @@ def intervals(
     Notes
     -----
     Rows are resampled within each group. For counts a replicate is a multinomial draw over the
-    cells; for rows it is a count per row, drawn in blocks. Ratios, but for those of proportions by
-    ``"score"``, are on the log scale.
+    cells; for rows it is a count per row, drawn in blocks. Intervals of ratios are computed on the
+    log scale, except those of proportions by ``"score"``.
 
-    All pairs hold together with the quantile of :math:`\max |t^*|` over pairs (studentized) or
+    Simultaneous intervals use the quantile of :math:`\max |t^*|` over pairs (studentized) or
     Bonferroni (others). The interval of the largest gap comes from these: a percentile interval of
-    max - min itself cannot contain 0 and is never given.
+    max - min itself cannot contain 0 and is never returned.
 
-    A replicate in which a group has no value lies beyond both ends of every interval.
+    A replicate in which a group has no value is treated as beyond both ends of every interval.
 
     Examples
     --------
@@ -385,7 +384,7 @@ def intervals(
             for (i, j), interval in zip(everything, together, strict=True)
         ),
         largest_gap=largest_gap,
-        method=problem.shown_method(method) if drawn is None else drawn.shown,
+        method=problem.shown_method(method) if drawn is None else drawn.method_name,
         n_resamples=n_resamples if bootstrap or drawn else 0,
         undefined_share=bootstrap.undefined_share() if bootstrap else 0.0,
         n_missing=question.n_missing,

@@ -1,7 +1,8 @@
-"""Intervals and margins of means and ratios from replicates: tests of any gap, melded limits.
+"""The method "inversion": intervals and equivalence tests for means and ratios, from replicates.
 
-What is drawn for a pair serves all that is asked of it. Values of single groups, and ratios of
-means whose range nobody knows, have the bootstrap-t.
+It inverts permutation tests, or uses melded limits for groups with few rare rows. The replicates of
+a pair are reused for all questions about it. Group values, and ratios of unbounded metrics, use
+bootstrap-t intervals.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .formulas import NOTHING_KNOWN, FormulaMethod, MarginTest, log_ratio, log_r
 from .row_ratios import RatioTests
 from .skewness import drop_unsupported_end, invert_test
 
-#: Series of replicates of the pairs of groups: one for each pair.
+#: First random stream of the pairs; each pair has its own.
 _FIRST_SERIES = 1
-#: The alternatives of the two one-sided tests at a margin: against at most it, and at least it.
+#: The alternatives of the two one-sided tests at each end of a margin.
 _BOTH = ("greater", "less")
 
 
@@ -41,21 +42,21 @@ class InversionMethod(FormulaMethod):
         return _native.Call(self.n_threads)
 
     @property
-    def takes_zero(self) -> bool:
-        """Return whether ratios of a value of 0 have an interval: where no value can be less."""
+    def allows_ratio_of_zero(self) -> bool:
+        """Return whether ratios with a group value of 0 have an interval: if none is negative."""
         melded = self._melded(range(len(self.problem.keys)))
         return melded is not None and melded.bounds[0] >= 0
 
     @property
-    def shown(self) -> str:
-        """The method as results name it: of pairs with few rare rows it is another one."""
+    def method_name(self) -> str:
+        """The name of the method in results; pairs with few rare rows use melded limits."""
         melding = self.problem.melding_method
         pairs = combinations(range(len(self.problem.keys)), 2)
         used = ["inversion" if self._melded(pair) is None else str(melding) for pair in pairs]
         return " and ".join(dict.fromkeys(used))
 
     def gap(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of a difference: all that the test of its level does not reject."""
+        """Return the interval of a difference: all gaps that the test does not reject."""
         melded = self._melded(pair)
         if melded is not None:
             return self._interval(melded.interval(pair, level))
@@ -64,16 +65,16 @@ class InversionMethod(FormulaMethod):
             return NOTHING
         interval = invert_test(shifts, level, self._call)
         if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
-            # Too few rows for the verdict that there is a gap: not for its other side.
+            # Too few rows to claim a gap: open the interval on that side, keep the other.
             interval = drop_unsupported_end(interval, self.problem.bound)
         return self._interval(interval)
 
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
+        """Return the interval of the metric of a group; NaN without one."""
         melded = self._melded((position,))
         if melded is not None:
-            found: Interval = melded.value_interval(position, level)
-            return found
+            of_value: Interval = melded.value_interval(position, level)
+            return of_value
         of_clusters: Interval | None = self.problem.clustered_value(position, level)
         if of_clusters is not None:
             return of_clusters
@@ -88,11 +89,11 @@ class InversionMethod(FormulaMethod):
         )
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
+        """Return the interval of the ratio of two groups; NaN without one."""
         melded = self._melded(pair)
         if melded is not None:
-            found: Interval = melded.ratio_interval(pair, level)
-            return found
+            of_ratio: Interval = melded.ratio_interval(pair, level)
+            return of_ratio
         if self.problem.stratified:
             return self._ratio_within(pair, level)
         log, error = log_ratio(self.problem, pair)
@@ -128,33 +129,33 @@ class InversionMethod(FormulaMethod):
         tails = []
         for end in (-margin, margin):
             for side in _BOTH:
-                found = shifts.extremes(end, side, self._call)
-                most = max(found.studentized, found.corrected)
-                tails.append(monte_carlo_pvalue(most, shifts.n))
+                extremes = shifts.extremes(end, side, self._call)
+                larger = max(extremes.studentized, extremes.corrected)
+                tails.append(monte_carlo_pvalue(larger, shifts.n))
         return MarginTest(TolerancePValues(*tails), statistic)
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the least margin at which both one-sided tests reject; None: not by formula."""
+        """Return the smallest margin at which both one-sided tests reject; None: no formula."""
         ends = self._ratio_ends(pair, 1 - 2 * level, scale)
         return None if ends is None else max(ends[1], -ends[0])
 
     def shown_beyond(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the largest margin that the tests refute together; None: not by formula.
+        """Return the largest margin that the tests reject together; None: no formula.
 
-        At half the level on each side: the two tails of a gap within the margin add up to less.
+        Half the level is used on each side, which bounds the sum of the two tails.
         """
         ends = self._ratio_ends(pair, 1 - level, scale)
         return None if ends is None else max(ends[0], -ends[1], 0.0)
 
     def _ratio_ends(self, pair: Pair, level: float, scale: str) -> Interval | None:
-        """Return the logarithms of the limits of a ratio within strata; None of other gaps."""
+        """Return the log limits of a ratio within strata; None for other gaps."""
         if scale != "ratio" or not self.problem.stratified or self.why_unknown(pair) is not None:
             return None
         low, high = self._ratios(pair).interval(level)
         return math.log(low) if low > 0 else -math.inf, math.log(high)
 
     def why_unknown(self, pair: Pair) -> str | None:
-        """Say why nothing can be shown about a gap: a tail can be missing from a group."""
+        """Return why a gap cannot be tested, such as a group without its extreme values."""
         if self._melded(pair) is not None:
             return None
         if pair not in self._reasons:
@@ -163,7 +164,7 @@ class InversionMethod(FormulaMethod):
 
     @property
     def notes(self) -> list[str]:
-        """Which intervals can be too short, and why."""
+        """Notes on intervals that are unknown or too short."""
         names = self.problem.names
         return [
             f"interval of {names[i]} and {names[j]}: {reason}"
@@ -171,13 +172,14 @@ class InversionMethod(FormulaMethod):
             if reason is not None
         ]
 
-    # -- what is drawn once ------------------------------------------------------------------
+    # -- replicates --------------------------------------------------------------------------
 
     def _melded(self, groups: Any) -> Any:
+        """Return the melded limits of all groups; None if these groups do not need them."""
         return self.problem.melded(groups, self.draws, self._call)
 
     @cached_property
-    def _made(self) -> dict[Pair, _native.Shifts]:
+    def _shifts_by_pair(self) -> dict[Pair, _native.Shifts]:
         return {}
 
     @cached_property
@@ -185,12 +187,12 @@ class InversionMethod(FormulaMethod):
         return {}
 
     def _shifts(self, pair: Pair) -> _native.Shifts:
-        if pair not in self._made:
-            # Many pairs are many replicates; intervals ask of one after the other.
-            self._made.clear()
-            self._made[pair] = self._draw(self.problem.test(pair), pair)
-            self._reasons[pair] = self.problem.why_unknown(pair, self._made[pair])
-        return self._made[pair]
+        if pair not in self._shifts_by_pair:
+            # Keep the current pair only: replicates take memory, and pairs come one by one.
+            self._shifts_by_pair.clear()
+            self._shifts_by_pair[pair] = self._draw(self.problem.test(pair), pair)
+            self._reasons[pair] = self.problem.why_unknown(pair, self._shifts_by_pair[pair])
+        return self._shifts_by_pair[pair]
 
     def _draw(self, test: Any, pair: Pair) -> _native.Shifts:
         """Draw the replicates of a native test of two groups."""
@@ -214,7 +216,7 @@ class InversionMethod(FormulaMethod):
             return NOTHING
         low, high = self._ratios(pair).interval(level)
         if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
-            # Too few rows for the verdict that there is a gap: not for its other side.
+            # Too few rows to claim a gap: open the interval on that side, keep the other.
             return (0.0 if low > 1 else low), (math.inf if high < 1 else high)
         return low, high
 
@@ -233,25 +235,25 @@ class InversionMethod(FormulaMethod):
     def _of_ratios(self) -> dict[Pair, RatioTests]:
         return {}
 
-    def _ratio_margins(self, pair: Pair, margin: float) -> MarginTest:
+    def _ratio_margins(self, pair: Pair, log_margin: float) -> MarginTest:
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not varies or self.why_unknown(pair) is not None:
             return NOTHING_KNOWN
         if self.problem.stratified:
-            statistic = self._ratio_statistic(pair, margin)
-            return self._ratios(pair).margins(math.exp(-margin), statistic)
+            statistic = self._ratio_statistic(pair, log_margin)
+            return self._ratios(pair).margins(math.exp(-log_margin), statistic)
         estimate, error = log_ratio(self.problem, pair)
         values, variances = log_ratios(self._bootstrap, pair)
         t = studentize(values, estimate, variances)
-        return MarginTest.of_replicates(t, estimate, error, margin)
+        return MarginTest.of_replicates(t, estimate, error, log_margin)
 
-    def _ratio_statistic(self, pair: Pair, margin: float) -> float:
-        """Return the standard errors to the nearer margin: a ratio of 0 lies infinitely far out."""
+    def _ratio_statistic(self, pair: Pair, log_margin: float) -> float:
+        """Return the standard errors to the nearer margin; infinite for a ratio of 0."""
         a, b = self.problem.compared(pair)
         if not (a > 0 and b > 0):
             return -math.inf if a > 0 or b > 0 else math.nan
         estimate, error = self.problem.log_ratio(pair)
-        ends = [standardize_gap(estimate - end, error) for end in (-margin, margin)]
+        ends = [standardize_gap(estimate - end, error) for end in (-log_margin, log_margin)]
         return min(ends[0], -ends[1], key=abs)
 
     def _interval(self, interval: Interval) -> Interval:

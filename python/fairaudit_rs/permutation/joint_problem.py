@@ -1,4 +1,4 @@
-"""Several count metrics at once."""
+"""Tests several count metrics jointly, such as equalized odds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .problem import Gap
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JointProblem(ClassCountProblem):
-    """Several count metrics at once: tested together, shown one by one."""
+    """Several count metrics that are tested jointly and reported separately."""
 
     def check(self) -> None:
         """Raise when some component has no value in some groups, or cannot be studentized."""
@@ -26,16 +26,17 @@ class JointProblem(ClassCountProblem):
     @cached_property
     def components(self) -> tuple[CountProblem, ...]:
         """The problem of each component."""
-        made = []
+        problems = []
         shortages: dict[int, str] = {}
         for part in self.metric.components:
             try:
-                made.append(self._component(part))
+                problems.append(self._component(part))
             except NotMeasurableError as error:
-                place = {group_label(key): i for i, key in enumerate(self.keys)}
-                shortages = {place[group]: why for group, why in error.reasons.items()} | shortages
+                position = {group_label(key): i for i, key in enumerate(self.keys)}
+                reasons = {position[group]: why for group, why in error.reasons.items()}
+                shortages = reasons | shortages
         self.refuse(shortages)
-        return tuple(made)
+        return tuple(problems)
 
     def _component(self, part: Metric) -> CountProblem:
         return CountProblem(
@@ -53,18 +54,21 @@ class JointProblem(ClassCountProblem):
 
     @property
     def evaluations(self) -> tuple[_native.Evaluation, ...]:
-        """Nothing: a joint criterion has no one value."""
+        """NaN: a joint criterion has no single value."""
         return (_native.Evaluation(math.nan, math.nan),) * len(self.keys)
 
     def bootstrap(
         self, draws: _native.Draws, call: _native.Call, *, variances: bool = True
     ) -> Bootstrap:
-        """Refuse: a joint criterion has the bootstraps of its components."""
-        raise ArgumentError(f"{self.metric.name} has no one value; resample its components")
+        """Raise: only the components of a joint criterion can be resampled."""
+        raise ArgumentError(
+            f"metric is {self.metric.name!r}, which has no single value; resample its components",
+            argument="metric",
+        )
 
     @property
     def fewest(self) -> None:
-        """Leave few rows to the components."""
+        """None: the components have their own notes on few rows."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -77,7 +81,7 @@ class JointProblem(ClassCountProblem):
         return super().why_undirected or "a joint criterion"
 
     def _gap(self, pair: Pair) -> Gap:
-        """Return the largest gap of a component."""
+        """Return the largest gap of any component."""
         return Gap(max((p.gap(pair).estimate for p in self.components), key=abs), math.nan)
 
     def certain_groups(self) -> list[str]:

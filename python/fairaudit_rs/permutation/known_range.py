@@ -1,7 +1,7 @@
-"""Means of rows whose values have a known range: limits on the logit scale, and melded ones.
+"""Tests means of values with a known range against a tolerance.
 
-Without replicates, so that verdicts on many rows cost one pass; with few rows near an end of the
-range by melded limits, as tests and intervals are.
+Limits on the logit scale need no replicates, so that many rows cost one pass. Groups with few rows
+near an end of the range use melded limits, as tests and intervals do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class _BoundedMeans:
-    """A problem of means as MOVER takes it: with limits between the ends of the range."""
+    """Adapts a problem of means for MOVER, with limits within the known range."""
 
     problem: Problem
     range: Interval
@@ -42,7 +42,7 @@ class _BoundedMeans:
 
 @dataclass(frozen=True)
 class KnownRangeMethod(FormulaMethod):
-    """Limits of means between the ends of their range; melded ones of groups that need them."""
+    """Limits of means within their known range, or melded limits for groups that need them."""
 
     problem: Problem
     range: Interval
@@ -53,20 +53,20 @@ class KnownRangeMethod(FormulaMethod):
         return FORMULAS["mover"](_BoundedMeans(self.problem, self.range))
 
     def value(self, position: int, level: float) -> Interval:
-        """Return the interval of the metric of a group; NaN where it has none."""
-        return self._of((position,)).value(position, level)
+        """Return the interval of the metric of a group; NaN without one."""
+        return self._method_for((position,)).value(position, level)
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of the ratio of two groups; NaN where it has none."""
-        return self._of(pair).ratio(pair, level)
+        """Return the interval of the ratio of two groups; NaN without one."""
+        return self._method_for(pair).ratio(pair, level)
 
     def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
-        return self._of(pair).margins(pair, margin, scale)
+        return self._method_for(pair).margins(pair, margin, scale)
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
-        """Return the least margin at which both one-sided tests reject; None: not by formula."""
-        return self._of(pair).shown_within(pair, level, scale)
+        """Return the smallest margin at which both one-sided tests reject; None: no formula."""
+        return self._method_for(pair).shown_within(pair, level, scale)
 
-    def _of(self, groups: Sequence[int]) -> FormulaMethod:
+    def _method_for(self, groups: Sequence[int]) -> FormulaMethod:
         return self.drawn if self.problem.is_melded(groups) else self._by_logit

@@ -1,4 +1,4 @@
-"""Problems of rows with labels: which groups have too few of one."""
+"""Base class of problems with labels: notes groups in which a label has too few rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .problem import Problem
 #: With fewer rows of a label than this in a group, un-pooled tests of ranks can miss their level;
 #: docs/atlas/permutation.md has the figures.
 FEW_LABELS = 20
-#: With fewer in a cell of the confusion table, those of counts can, and intervals be too short:
-#: where a cell with one expected row carries the metric, 30 to 40 % of its samples are empty.
+#: With fewer rows in a cell of the confusion table, tests of counts can too, and intervals can be
+#: too short: a cell with one expected row is empty in 30 to 40 % of samples.
 FEW_IN_CELL = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledProblem(Problem):
-    """A problem of rows with labels, of which a group can have too few."""
+    """A problem with labels."""
 
     @property
     @abstractmethod
     def fewest(self) -> Sequence[tuple[int, str]] | None:
-        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
+        """The smallest count behind the metric, with its name, by group; None if it is the rows."""
 
     def notes_of_few(self) -> list[str]:
         """Note the groups in which a label, or a cell of the confusion table, has few rows."""

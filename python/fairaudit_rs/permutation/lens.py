@@ -1,4 +1,4 @@
-"""`permutation_test`: arguments in, result out."""
+"""`permutation_test`: tests whether a metric is equal in all groups."""
 
 from __future__ import annotations
 
@@ -81,58 +81,58 @@ def permutation_test(
         Compare every other group with this one, as "other minus reference". Without it, two
         groups are compared as "first minus second", more as all pairs.
     undefined : {"raise", "skip"}
-        What is done when the metric has no value in some groups, or no variance that a studentized
-        test needs: ``"skip"`` compares the others, and the result names those that are left out.
+        What to do if the metric has no value in some groups, or lacks the variance that a
+        studentized test needs: ``"skip"`` excludes these groups, and the result names them.
     min_group_size : int, optional
-        Groups of fewer rows are left out, and named by the result.
+        Groups with fewer rows are excluded, and the result names them.
     alternative : {"two-sided", "greater", "less"}
-        Against which differences; more than two groups are tested two-sided.
+        The direction of the test; more than two groups are tested two-sided.
     studentize : {"auto", "pooled", "unpooled", "corrected", "bootstrap", "shared", "none"} or bool
-        ``"auto"`` takes the pooled (score) variance for proportions, for means, ratios of sums, and
-        rates of weighted rows or of clusters the linearised variance of each group and beside it
-        the same statistic corrected for skewness (``"corrected"``: the larger p-value of both), for
-        other metrics the linearised variance alone (``"unpooled"``), for callables the bootstrap of
-        every replicate.
-        ``False`` is ``"none"``: not valid when the groups differ in anything but the metric, and
-        neither is ``"shared"`` (callables), one standard deviation for all replicates.
+        ``"auto"`` takes the pooled (score) variance for proportions; ``"corrected"`` for means,
+        ratios of sums, and rates of weighted rows or of clusters (the larger p-value of two
+        statistics: with the linearised variance of each group, and the same corrected for
+        skewness); the linearised variance alone (``"unpooled"``) for other metrics; and a bootstrap
+        of every replicate for callables.
+        ``False`` means ``"none"``, which is not valid when the groups differ in anything but the
+        metric; nor is ``"shared"`` (callables), one standard deviation for all replicates.
     strata : "auto", None, array(s), or str(s) with ``data``
         Rows exchange their groups only within a stratum. ``"auto"`` takes what the metric
         conditions on (true positive rate: the positive labels); strata of your own are
-        crossed with it, and what is compared is then the mean of the gaps within them. ``None``
+        crossed with it, and the test is then about the mean of the gaps within them. ``None``
         exchanges all rows.
     clusters : array(s), or str(s) with ``data``, optional
         Rows of one cluster (the decisions about one person) move together, and standard errors
-        are those of sums over clusters. A cluster must be of one group (see
-        ``mixed_clusters``). Clusters are exchanged
-        whatever their labels: ``strata="auto"`` then adds no stratum of the metric.
+        are those of sums over clusters. A cluster must belong to one group (see
+        ``mixed_clusters``). Clusters are exchanged regardless of their labels: ``strata="auto"``
+        then adds no stratum of the metric.
     sample_weight : array, or str with ``data``, optional
-        Weight of each row, at least 0. Metrics are of weighted sums, and standard errors know
-        that the weights differ.
+        Weight of each row, at least 0. Metrics use weighted sums, and standard errors account for
+        unequal weights.
     adjust : {"holm", "bh", "max-t", "none"}
         How p-values of several pairs are adjusted. ``"max-t"`` uses the joint replicates of
-        all groups; it keeps the family-wise error when the groups do not differ in law at
-        all, not for the weaker hypothesis that this metric is equal.
+        all groups; it controls the family-wise error only if all groups have the same
+        distribution, not under the weaker hypothesis that this metric is equal.
     engine : {"auto", "exact", "cells", "stream", "shuffle", "melded", "callable"}
-        ``"auto"`` sums the permutation law where that is possible and draws from it otherwise:
+        ``"auto"`` computes the exact permutation distribution if possible and samples it otherwise:
         over cells for counts and for the AUC of scores with few values, over rows for ranks, row
-        values, weights and clusters; it shuffles for correlations. Weighted rates, means of a
-        known range with few rows near one end of it, and rates and such means in few clusters are
-        compared by melded limits instead.
+        values, weights and clusters; it shuffles for correlations. Melded limits are used instead
+        for weighted rates, for means of a known range with few rows near one end of it, and for
+        rates and such means in few clusters.
     interval : {"auto", "inversion", "delta", "studentized", "basic", "percentile"}
-        How the interval of a gap is made; see Notes and `intervals`. ``n_resamples`` are also
-        those of the bootstrap.
+        The interval method for gaps; see Notes and `intervals`. ``n_resamples`` also sets the
+        number of bootstrap replicates.
     score_bins, pos_label, missing : optional
         See `tabulate`.
     mixed_clusters : {"refuse", "split", "drop"}
-        What becomes of clusters with rows in several of the compared groups: an error that names
-        one, a cluster for each group (which then count as independent), or none of their rows.
+        What to do with clusters that have rows in several of the compared groups: raise an error,
+        split them into one cluster per group (treated as independent), or drop their rows.
     n_resamples : int
         Replicates of each test that is not exact.
     adaptive : bool
         Stop a test as soon as it is decided at the level ``1 - confidence_level``, shared by the
         pairs: ``n_resamples`` is then the largest number of replicates. The p-value is valid
-        whenever one stops, and says on which side of the level it lies: one that stopped early
-        can be far larger than that of all replicates, and is not made for further adjustment.
+        whenever the test stops, but it only decides on which side of the level it lies: after an
+        early stop it can be far larger than that of all replicates. Do not adjust it further.
     confidence_level : float
         Level of the intervals, and of the wording of the summary.
     rng : None, int, SeedSequence, Generator or RandomState
@@ -140,8 +140,8 @@ def permutation_test(
     n_threads : int, optional
         None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        True prints; a callable gets (replicates done, replicates in all). Without it a call that
-        takes long says so in a warning, and a terminal shows progress from then on.
+        True prints; a callable gets (replicates done, replicates in all). By default a long call
+        warns once, and a terminal shows progress from then on.
 
     Returns
     -------
@@ -150,41 +150,41 @@ def permutation_test(
     Raises
     ------
     DataError
-        When the data cannot be tested as they are; the message says which value is in the way.
+        When the data cannot be tested as they are; the message names the offending value.
 
     Notes
     -----
     The null hypothesis is that the metric :math:`\theta` is equal in all groups. The statistic
     :math:`S = (\theta_a - \theta_b) / \sqrt{v_a + v_b}` is recomputed for every replicate with
     its own variances, so the test keeps its level asymptotically even when the groups differ
-    in everything else [1]_; and exactly when the exchanged rows do not differ in law at all.
+    in everything else [1]_, and exactly when the exchanged rows have the same distribution.
     For a proportion with ``strata="auto"`` that is the hypothesis itself: the test is exact.
     More than two groups are tested by :math:`\sum_g (\theta_g - \bar\theta)^2 / v_g`, a joint
     criterion by :math:`d^\top V^{-1} d` of the differences of its components.
 
     :math:`p = (1 + \#\{|S^*| \ge |S|\}) / (1 + B)`; ties are decided on integers or within a
-    relative 1e-10, a replicate without a value counts as extreme. Exact engines add up
+    relative 1e-10, a replicate without a value counts as extreme. Exact engines sum
     probabilities and need no "+ 1".
 
-    With strata of your own what is compared is the mean of the gaps within them,
+    With strata of your own the test is about the mean of the gaps within them,
     :math:`\Delta = \sum_s k_s (\theta_{sa} - \theta_{sb}) / \sum_s k_s` with
     :math:`k_s = D_{sa} D_{sb} / (D_{sa} + D_{sb})` (D: the denominator; for F1, AUC and the like
-    the effective number of rows), and its variance is made of variances within strata alone. For
-    proportions that is the Mantel-Haenszel difference.
+    the effective number of rows); its variance uses variances within strata only. For
+    proportions this is the Mantel-Haenszel difference.
 
     Means, ratios of sums, and rates of weighted rows or of clusters are tested by the larger
-    p-value of S and of Hall's statistic, corrected for skewness; what a group with too few rows
-    for its skewness cannot tell has no p-value (``inconclusive``). Weighted rates, and means of a
+    p-value of S and of Hall's statistic, corrected for skewness; if a group has too few rows for
+    its skewness, there is no p-value (``inconclusive``). Weighted rates, and means of a
     known range with few rows near one end of it, are compared by melded limits (engine
     ``melded``).
 
     Intervals: Newcombe's score interval for differences of proportions (within strata of your own
     the inverted score test of Mantel and Haenszel); inversion of the test itself, or melded
     limits, for means, ratios, weighted or clustered rates and Pearson's correlation; MOVER for F1,
-    MCC, AUC, balanced accuracy and other metrics between two known ends; otherwise the delta method
-    (Spearman: Fisher's z; callables: the bootstrap standard error). With more than two groups that
-    of the largest gap comes from Bonferroni intervals of all pairs, and so does that of the
-    components of a joint criterion.
+    MCC, AUC, balanced accuracy and other metrics with a known range; otherwise the delta method
+    (Spearman: Fisher's z; callables: the bootstrap standard error). With more than two groups the
+    interval of the largest gap comes from Bonferroni intervals of all pairs, and for a joint
+    criterion of all components.
 
     With ``adaptive`` the p-value after n replicates, x of them extreme, is the smallest 0.9
     quantile of Beta(x + 1, n + 1 - x) so far, over 0.9: betting on the binomial mixture [2]_.
@@ -253,32 +253,33 @@ def permutation_test(
     return compare_groups(question, settings)
 
 
-def permutation_tests(metric_names: Sequence[AnyMetric], **given: Any) -> list[PermutationResult]:
+def permutation_tests(metric_names: Sequence[AnyMetric], **passed: Any) -> list[PermutationResult]:
     """Test several metrics of the same data, which are read once.
 
-    The arguments are those of `permutation_test`, with its defaults; all tests have one seed.
+    The arguments are those of `permutation_test`, with its defaults; all tests have the same seed.
     """
     parameters = signature(permutation_test).parameters
-    asked = {name: parameter.default for name, parameter in parameters.items()} | given
+    options = {name: parameter.default for name, parameter in parameters.items()} | passed
     settings = ComparisonSettings.checked(
-        **{name: asked[name] for name in signature(ComparisonSettings.checked).parameters}
+        **{name: options[name] for name in signature(ComparisonSettings.checked).parameters}
     )
     chosen = [metrics.get(name) for name in metric_names]
-    conditional, own_strata = split_strata(asked["strata"])
-    columns = ("data", "y_true", "y_pred", "y_score", "sensitive_features", "clusters")
+    conditional, own_strata = split_strata(options["strata"])
+    columns = ["data", "y_true", "y_pred", "y_score", "sensitive_features", "clusters"]
+    columns += ["sample_weight", "missing", "mixed_clusters"]
     table = AuditTable.make(
-        **{name: asked[name] for name in (*columns, "sample_weight", "missing", "mixed_clusters")},
+        **{name: options[name] for name in columns},
         strata=own_strata,
         extra=list(dict.fromkeys(name for metric in chosen for name in named_columns(metric))),
     )
     shared = table.shared() if len(chosen) > 1 else table
-    posed = ["groups", "reference", "undefined", "min_group_size", "studentize", "score_bins"]
+    names = ["groups", "reference", "undefined", "min_group_size", "studentize", "score_bins"]
     return [
         compare_groups(
             pose_metric(
                 shared,
                 metric,
-                **{name: asked[name] for name in (*posed, "pos_label")},
+                **{name: options[name] for name in (*names, "pos_label")},
                 conditional=conditional,
                 engine=settings.engine,
                 n_threads=settings.n_threads,

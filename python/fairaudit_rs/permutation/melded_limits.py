@@ -1,22 +1,23 @@
-"""Groups that are compared by what is known of their values: their range, or their scores.
+"""Melded confidence limits for groups with too few rows for permutation tests.
 
-Melded Gaffke limits for weighted proportions, and for means of a known range with few rows near one
-end of it; melded Poisson-binomial limits for mean residuals of events with scores. Rows must be
-drawn alone, or in clusters, which are then the units: A and D are sums over a cluster. Not within
-strata.
+They use what is known about the values. Melded Gaffke limits use a known range: for weighted
+proportions, and for means with few rows near one end of the range. Melded Poisson-binomial limits
+use scores: for mean residuals of events. Units are rows or clusters; A and D are sums over a unit.
+The limits are not available within strata.
 
-A group needs the limits where its reach r = max(b - theta, theta - a) D_0 / (D sqrt(v)) is above
-0.35 (`LONGEST_REACH`). Clusters with close values have a long reach however many they are, and
-tests that know no range are right for them. Their limits are needed only where, besides, the group
-has few clusters (`has_few`):
+A group needs the limits if its reach r = max(b - theta, theta - a) D_0 / (D sqrt(v)) is above 0.35
+(`LONGEST_REACH`). Clusters with similar values have a long reach however many they are, and
+permutation tests are right for them. So a group of clusters needs the limits only if it also has
+few clusters (`has_few`):
 
-- fewer than 8 hold the departures from the usual value (`deviating_number`), or fewer than 4 of a
-  group with 40 clusters or more. Of rows of 0 and 1 this is the number of the rarer value; or
+- fewer than 8 clusters contribute the deviations from the usual value (`deviating_number`), or
+  fewer than 4 in a group of at least 40 clusters. For values 0 and 1 this is the number of clusters
+  with the rarer value; or
 - D is below 4 D_0: the group has fewer rows than 4 clusters of the usual size.
 
-D_0 = sum D^2 / sum D is the size of the cluster of a row, the largest one of the compared groups: a
-group that holds no large cluster does not show how large its clusters can be, and neither what
-these would do to its value. Clusters of one size have that size.
+The usual size D_0 = sum D^2 / sum D is the mean cluster size as seen by a row, the largest over the
+compared groups: a group without large clusters does not show how large its clusters can be, nor how
+these would change its value. If all clusters have the same size, D_0 is that size.
 """
 
 from __future__ import annotations
@@ -40,16 +41,15 @@ from ..metrics.metric import Metric
 from ..metrics.row_values import Columns, RatioValues
 from .skewness import rounded_up
 
-#: Distance of a mean to the farther end of its range in standard errors, from which on it has too
-#: few rows near that end: some 8 events.
+#: With a longer reach (see above) a mean has too few rows near one end of its range: some 8 events.
 LONGEST_REACH = 0.35
-#: With fewer clusters (of one size) that hold the departures from the usual value, permutations of
-#: clusters miss their level where the groups' clusters vary differently: 9 to 38 % at 5 %.
+#: With fewer clusters (of equal size) that deviate from the usual value, permutations of clusters
+#: miss their level if the clusters of the groups vary differently: 9 to 38 % at 5 %.
 FEWEST_DEVIATING = 8.0
-#: The same of groups with many clusters, and how many these are. Measured in 9 designs: at most 5.9
-#: and 1.9 % at the levels of 5 and 1 % (permutations 10.5 and 4.5); with 3 of them 7.0 and 2.8.
+#: The same for groups with many clusters, and how many these are. Measured in 9 designs: at most
+#: 5.9 and 1.9 % at the levels of 5 and 1 % (permutations 10.5 and 4.5); with 3 of them 7.0 and 2.8.
 FEWEST_OF_MANY, MANY_CLUSTERS = 4.0, 40
-#: With fewer rows than so many clusters of the usual size a group may hold no large cluster.
+#: A group with fewer rows than this many clusters of the usual size may lack large clusters.
 FEWEST_LARGE = 4.0
 #: The sentences of notes.
 SENTENCES = {
@@ -71,7 +71,7 @@ SENTENCES = {
 
 
 class MeldableProblem(Protocol):
-    """A problem of rows."""
+    """The parts of a `RowProblem` that melded limits need."""
 
     @property
     def metric(self) -> Metric:
@@ -99,7 +99,7 @@ class MeldableProblem(Protocol):
 
     @property
     def stratified(self) -> bool:
-        """Return whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within the user's strata."""
 
     @property
     def evaluations(self) -> Sequence[_native.Evaluation]:
@@ -107,7 +107,7 @@ class MeldableProblem(Protocol):
 
     @property
     def cluster_sums(self) -> Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """The sums of numerator and denominator over the clusters of each group; () without."""
+        """The cluster sums of numerator and denominator, by group; () without clusters."""
 
     @property
     def clustered(self) -> Sequence[ClusteredRatio]:
@@ -115,15 +115,15 @@ class MeldableProblem(Protocol):
 
 
 def melding_of(problem: MeldableProblem) -> MeldingInputs | None:
-    """Return the groups of a problem, if they have no strata and their range is known."""
+    """Return the inputs of melded limits; None if no group needs them, or they do not apply."""
     rows = problem.rows
     if problem.stratified:
         return None
     if rows.cluster is not None:
         return _of_clusters(problem)
     plain = rows.weight is None and problem.metric.denominator is None
-    if plain and problem.position.min(initial=0) >= 0 and not _few(problem):
-        # Usual, and told without a column of its own.
+    if plain and problem.position.min(initial=0) >= 0 and not _has_few_rows(problem):
+        # The usual case, decided without copying a column.
         return None
     return MeldingInputs.from_rows(
         problem.metric,
@@ -136,7 +136,7 @@ def melding_of(problem: MeldableProblem) -> MeldingInputs | None:
 
 
 def _of_clusters(problem: MeldableProblem) -> MeldingInputs | None:
-    """Return groups whose units are clusters, if some group has too few of them."""
+    """Return the inputs with clusters as units, if some group has too few of them."""
     ratios = tuple(problem.clustered)
     size = max((ratio.size for ratio in ratios), default=0.0)
     if not any(has_few(ratio, size) for ratio in ratios):
@@ -148,7 +148,7 @@ def _of_clusters(problem: MeldableProblem) -> MeldingInputs | None:
     if bounds is None:
         return None
     shares = np.array([size / ratio.total for ratio in ratios])
-    made = MeldingInputs(
+    inputs = MeldingInputs(
         samples=tuple(
             GroupSample(values=RatioValues(above, below), events=None)
             for above, below in problem.cluster_sums
@@ -158,17 +158,17 @@ def _of_clusters(problem: MeldableProblem) -> MeldingInputs | None:
         reaches=_reaches_of(shares, bounds, problem.evaluations),
         clusters=ratios,
     )
-    return made if any(made.applies((i,)) for i in range(len(ratios))) else None
+    return inputs if any(inputs.applies((i,)) for i in range(len(ratios))) else None
 
 
 def has_few(ratio: ClusteredRatio, size: float) -> bool:
-    """Return whether a group has too few clusters, ``size`` being the usual one of a cluster."""
+    """Return whether a group has too few clusters, given their usual ``size``."""
     fewest = FEWEST_DEVIATING if ratio.n < MANY_CLUSTERS else FEWEST_OF_MANY
     return ratio.deviating < fewest or ratio.total < FEWEST_LARGE * size
 
 
-def _few(problem: MeldableProblem) -> bool:
-    """Return whether some unweighted mean has too few rows, all groups being compared."""
+def _has_few_rows(problem: MeldableProblem) -> bool:
+    """Return whether the unweighted mean of some group has too few rows."""
     if problem.metric.kind.reads != "rows":
         return False
     bounds = problem.metric.kind.bounds(problem.rows.columns)
@@ -199,7 +199,7 @@ def _reaches_of(
     bounds: tuple[float, float],
     evaluations: Sequence[_native.Evaluation],
 ) -> tuple[float, ...]:
-    """Return the same, given D_0 / D of each group."""
+    """Return the reach of each group, given its D_0 / D."""
     reaches = []
     for share, entry in zip(shares, evaluations, strict=True):
         farther = max(bounds[1] - entry.value, entry.value - bounds[0])
@@ -210,10 +210,10 @@ def _reaches_of(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupSample:
-    """The rows of one group: sums whose ratio is its value, and events with their scores."""
+    """The rows of one group: the terms of its ratio, and events with their scores."""
 
     values: RatioValues
-    #: Scores and the number of positive labels, of a mean residual whose rows all count the same.
+    #: Scores and the number of positive labels, for mean residuals of unweighted rows.
     events: tuple[NDArray[np.float64], int] | None
 
 
@@ -223,11 +223,11 @@ class MeldingInputs:
 
     samples: tuple[GroupSample, ...]
     bounds: tuple[float, float]
-    #: Whether the limits are taken whatever the number of rows.
+    #: Whether the limits are used regardless of the number of rows.
     always: bool
-    #: How far each mean is from the farther end of its range; infinite without variance.
+    #: The reach of each group; infinite without variance.
     reaches: tuple[float, ...]
-    #: The ratio of each group over its clusters, where these are the units.
+    #: The ratio of each group over its clusters, if these are the units.
     clusters: tuple[ClusteredRatio, ...] = ()
 
     @classmethod
@@ -241,10 +241,9 @@ class MeldingInputs:
         *,
         evaluations: Sequence[_native.Evaluation],
     ) -> MeldingInputs | None:
-        """Take the rows of groups, ``place`` being that of each row's group, -1 for none.
+        """Return the inputs from rows; ``place`` is the position of each row's group, or -1.
 
-        None where nothing is known of the values that would do: no range, or a metric that is no
-        ratio of sums; and where no group has too few rows for tests that know no range.
+        None if the range is unknown, or if every group has enough rows for permutation tests.
         """
         compared = place >= 0
         if not compared.all():
@@ -260,12 +259,12 @@ class MeldingInputs:
         events = metric.kind.events(columns) if weight is None else None
         samples = []
         for i in range(len(evaluations)):
-            mine = place == i
+            inside = place == i
             scored = None
             if events is not None:
                 label, score = events
-                scored = (np.ascontiguousarray(score[mine]), int(label[mine].sum()))
-            samples.append(GroupSample(values=values.taken(mine), events=scored))
+                scored = (np.ascontiguousarray(score[inside]), int(label[inside].sum()))
+            samples.append(GroupSample(values=values.taken(inside), events=scored))
         return cls(samples=tuple(samples), bounds=bounds, always=always, reaches=reaches)
 
     @property
@@ -275,7 +274,7 @@ class MeldingInputs:
         return "poisson-binomial" if by_scores else "gaffke"
 
     def applies(self, groups: Sequence[int]) -> bool:
-        """Return whether some of the groups has too few units for tests that know no range."""
+        """Return whether one of the groups has too few units for permutation tests."""
         return self.always or any(self._is_short(i) for i in groups)
 
     @cached_property
@@ -288,7 +287,7 @@ class MeldingInputs:
         return few and self.reaches[group] > LONGEST_REACH
 
     def note(self, name: str, groups: Sequence[str]) -> str:
-        """Say what a reader of a test or interval by these limits must know."""
+        """Return the note on tests and intervals that use these limits."""
         if self.clusters:
             return self._note_of_clusters(name, groups)
         if self.method == "poisson-binomial":
@@ -310,8 +309,8 @@ class MeldingInputs:
             groups=", ".join(short[:5]), metric=name, low=f"{low:.4g}", high=f"{high:.4g}"
         )
 
-    def drawn(self, draws: _native.Draws, call: _native.Call) -> MeldedLimits:
-        """Draw limits of all groups, independent of each other."""
+    def draw(self, draws: _native.Draws, call: _native.Call) -> MeldedLimits:
+        """Draw the limits of all groups independently."""
         limits = []
         for i, sample in enumerate(self.samples):
             if sample.events is not None:
@@ -327,11 +326,11 @@ class MeldingInputs:
 
 
 def with_larger_unit(limits: _native.Limits, bounds: Interval, factor: float) -> _native.Limits:
-    """Return Gaffke limits whose unit at the end of the range is so many times as large.
+    """Return Gaffke limits whose extra unit at the end of the range is ``factor`` times as large.
 
     With s = sum e A, t = sum e D and c = e_0 D_0 they are U = (s + c b) / (t + c) and
     L = (s + c a) / (t + c). The share q = c / (t + c) = (U - L) / (b - a) and the mean
-    m = s / t = (L - q a) / (1 - q) are known of them, and f c has the share f q / (1 - q + f q).
+    m = s / t = (L - q a) / (1 - q) follow from them, and f c has the share f q / (1 - q + f q).
     """
     if not factor > 1:
         return limits
@@ -346,7 +345,7 @@ def with_larger_unit(limits: _native.Limits, bounds: Interval, factor: float) ->
 
 
 def _required(ratio: ClusteredRatio, size: float) -> str:
-    """Say how many clusters a group has, and how many would be enough."""
+    """Return the number of clusters of a group, and the required number, as text."""
     if not ratio.deviating > 0:
         return f"{ratio.n:,} clusters, all with the same value"
     wanted = rounded_up(required_clusters(ratio, size))
@@ -354,7 +353,7 @@ def _required(ratio: ClusteredRatio, size: float) -> str:
 
 
 def required_clusters(ratio: ClusteredRatio, size: float) -> float:
-    """Return how many clusters that vary as those of a group are not too few."""
+    """Return the required number of clusters, if further ones vary as those of the group."""
     each = ratio.deviating / ratio.n
     wanted = min(FEWEST_DEVIATING / each, max(FEWEST_OF_MANY / each, MANY_CLUSTERS))
     return max(wanted, ratio.n * FEWEST_LARGE * size / ratio.total)
@@ -362,44 +361,44 @@ def required_clusters(ratio: ClusteredRatio, size: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MeldedLimits:
-    """Limits of groups at random levels, and what they say of pairs."""
+    """Limits of all groups at random levels, with the tests and intervals of pairs."""
 
     limits: tuple[_native.Limits, ...]
     bounds: tuple[float, float]
 
     def pvalue(self, pair: Pair, alternative: str = "two-sided") -> float:
         """Return the p-value of equality."""
-        return melding.melded_pvalue(*self._of(pair), alternative)
+        return melding.melded_pvalue(*self._limits_of(pair), alternative)
 
     def pvalue_at(self, pair: Pair, margin: float, alternative: str) -> float:
-        """Return the one-sided p-value of a difference: "greater" or "less" than the margin."""
+        """Return the one-sided p-value against a difference "greater" or "less" than the margin."""
         test = melding.pvalue_above if alternative == "greater" else melding.pvalue_below
-        return test(*self._of(pair), margin)
+        return test(*self._limits_of(pair), margin)
 
     def ratio_pvalue_at(self, pair: Pair, ratio: float, alternative: str) -> float:
-        """Return the one-sided p-value of a ratio; 1 where values can lie below 0."""
+        """Return the one-sided p-value of a ratio; 1 if values can be negative."""
         if self.bounds[0] < 0:
             return 1.0
         above = alternative == "greater"
         test = melding.ratio_pvalue_above if above else melding.ratio_pvalue_below
-        return test(*self._of(pair), ratio)
+        return test(*self._limits_of(pair), ratio)
 
     def interval(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a difference."""
         width = self.bounds[1] - self.bounds[0]
-        return _within(melding.interval_of_difference(*self._of(pair), level), -width, width)
+        return _within(melding.interval_of_difference(*self._limits_of(pair), level), -width, width)
 
     def ratio_interval(self, pair: Pair, level: float) -> Interval:
-        """Return the interval of a ratio; NaN where values can lie below 0."""
+        """Return the interval of a ratio; NaN if values can be negative."""
         if self.bounds[0] < 0:
             return NOTHING
-        return _within(melding.interval_of_ratio(*self._of(pair), level), 0.0, math.inf)
+        return _within(melding.interval_of_ratio(*self._limits_of(pair), level), 0.0, math.inf)
 
     def value_interval(self, group: int, level: float) -> Interval:
         """Return the interval of the value of a group."""
         return _within(melding.interval_of_value(self.limits[group], level), *self.bounds)
 
-    def _of(self, pair: Pair) -> tuple[_native.Limits, _native.Limits]:
+    def _limits_of(self, pair: Pair) -> tuple[_native.Limits, _native.Limits]:
         first, second = pair
         return self.limits[first], self.limits[second]
 

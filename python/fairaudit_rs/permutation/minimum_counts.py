@@ -1,4 +1,4 @@
-"""Which groups have enough rows that count for a verdict, and what the others lack."""
+"""Checks whether each group has enough eligible rows for a verdict."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from ..data.labels import GroupKey
 from ..metrics.metric import Metric
 from .question import PermutationQuestion
 
-#: Rows that count which a group needs: the fewest with which ten questions at the tolerance fail in
-#: at most 5 % of audits.
+#: Minimum number of eligible rows in a group: with fewer, an audit of ten questions, each exactly
+#: at its tolerance, can fail in more than 5 % of cases.
 ROWS = 30
-#: Of metrics that rest on both labels, and of each label.
+#: The same for metrics that depend on both labels, and the minimum of each label.
 ROWS_OF_LABELS = 50
 OF_EACH_LABEL = 10
-#: Of the AUC, which near 1 errs in 6.9 % of audits with 12 positive labels.
+#: The same for the AUC: near 1, with 12 positive labels, 6.9 % of audits are wrong.
 OF_EACH_LABEL_FOR_RANKS = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupCount(Value):
-    """A group of a question: its rows, those that count, and its value."""
+    """A group of a question: its rows, its eligible rows and its value."""
 
     group: Any
     n_rows: int
-    #: Rows in the denominator of the metric; of weighted rows those of positive weight.
+    #: Eligible rows: in the denominator of the metric, and with positive weight.
     n_counted: int
     value: float
-    #: Whether the value is crude: of all rows of the group, where gaps are taken within strata.
+    #: Whether the value is crude: over all rows of the group, while gaps are within strata.
     is_crude: bool = False
-    #: Of the value, over its samples.
+    #: The sampling variance of the value.
     variance: float = float("nan")
-    #: Rows of each label that count, of metrics that rest on both.
+    #: Eligible rows of each label, for metrics that depend on both.
     n_positive: int | None = None
     n_negative: int | None = None
-    #: The people whom all its rows stand for, and how many rows of equal weight the rows that
-    #: count are worth, (sum w)^2 / sum w^2. None without weights.
+    #: The number of people that the rows stand for, and the effective number of eligible rows,
+    #: (sum w)^2 / sum w^2. None without weights.
     weight: float | None = None
     n_effective: float | None = None
-    #: Why it is not tested.
+    #: Why the group is not tested; None if it is.
     reason: str | None = None
-    #: Whether it could be tested, and is left out by a floor that was raised.
+    #: Whether the group could be tested, but is excluded by the minimum group size of a policy.
     withheld: bool = False
 
     @property
     def is_tested(self) -> bool:
-        """Return whether it is compared with others."""
+        """Return whether the group is compared with others."""
         return self.reason is None
 
     @property
     def n_people(self) -> float:
-        """The people of the group: the sum of the weights of its rows, or their number."""
+        """The number of people in the group: the sum of the weights, or the number of rows."""
         return self.n_rows if self.weight is None else self.weight
 
     @classmethod
     def uncounted(
         cls, group: Any, n_rows: int, reason: str, weight: float | None = None
     ) -> GroupCount:
-        """Return a group that has no value, or nothing to be compared with."""
+        """Return a group that has no value, or no other group to compare with."""
         return cls(
             group=group,
             n_rows=n_rows,
@@ -77,18 +77,18 @@ class GroupCount(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class MinimumCounts:
-    """The rows that a group needs for a metric."""
+    """The minimum numbers of rows in a group for a metric."""
 
-    #: What the method needs, and what a policy asks for.
+    #: The minimum of the method, and that of the policy.
     least: int
     wanted: int
-    #: Rows of each label; 0 where labels play no part.
+    #: Rows of each label; 0 if the metric does not use labels.
     of_each_label: int
 
     @classmethod
     def from_metric(cls, metric: Metric, wanted: int | None) -> MinimumCounts:
-        """Return the floor of a metric; a policy can raise it."""
-        by_labels = _rests_on_labels(metric)
+        """Return the minimum counts of a metric; a policy can raise them."""
+        by_labels = _depends_on_labels(metric)
         least = ROWS_OF_LABELS if by_labels else ROWS
         of_ranks = metric.kind.reads == "scores" and metric.kind.compares_labels
         of_each = OF_EACH_LABEL_FOR_RANKS if of_ranks else OF_EACH_LABEL
@@ -96,13 +96,13 @@ class MinimumCounts:
         return cls(least=least, wanted=max(least, wanted or 0), of_each_label=of_each)
 
     @property
-    def told(self) -> str:
-        """Return a sentence on the rows that a group needs."""
+    def requirement(self) -> str:
+        """The required rows of a group, as text."""
         rows = f"{self.wanted:,} rows that count"
         return f"{rows}, {self.of_each_label} of each label" if self.of_each_label else rows
 
     def shortage(self, group: GroupCount) -> tuple[str | None, bool]:
-        """Return what a group has too little of, and whether only a policy says so."""
+        """Return what a group lacks, and whether only the policy requires it."""
         counting = _rows(group.n_counted, "that counts" if group.n_counted == 1 else "that count")
         if group.n_counted < self.least:
             return f"{counting}, of {self.least:,} needed", False
@@ -126,8 +126,8 @@ def _rows(n: int, which: str) -> str:
     return f"{n:,} row{'' if n == 1 else 's'} {which}"
 
 
-def _rests_on_labels(metric: Metric) -> bool:
-    """Return whether few rows of one label are too few: F1, AUC, losses of scores, any function."""
+def _depends_on_labels(metric: Metric) -> bool:
+    """Return whether each label needs a minimum: for F1, AUC, losses of scores and functions."""
     kind = metric.kind
     of_losses = kind.reads == "rows" and "y_true" in metric.needs and not metric.is_residual
     return kind.compares_labels or of_losses or kind.reads == "function"
@@ -144,7 +144,7 @@ def counted_groups(
 
 
 def _effective(weights: NDArray[np.float64]) -> float:
-    """Return how many rows of equal weight some rows are worth: (sum w)^2 / sum w^2."""
+    """Return the effective number of rows: (sum w)^2 / sum w^2."""
     ordered = np.sort(weights)
     squares = float((ordered**2).sum())
     return float(ordered.sum()) ** 2 / squares if squares else 0.0
@@ -158,7 +158,7 @@ def _counted(
         labels = problem.labels_of(i) if floor.of_each_label else None
         positive, negative = (None, None) if labels is None else labels
         of_rows = problem.weights_of(i)
-        found = {
+        counts = {
             "group": group_label(key),
             "n_rows": problem.n_rows[i],
             "n_counted": problem.n_used(i) if of_rows is None else int(np.count_nonzero(of_rows)),
@@ -170,8 +170,8 @@ def _counted(
             "weight": weights.get(group_label(key)),
             "n_effective": None if of_rows is None else _effective(of_rows),
         }
-        reason, withheld = floor.shortage(GroupCount(**found))
-        yield GroupCount(**found, reason=reason, withheld=withheld)
+        reason, withheld = floor.shortage(GroupCount(**counts))
+        yield GroupCount(**counts, reason=reason, withheld=withheld)
     for group in posed.left_out:
         yield GroupCount.uncounted(
             group.group, group.n_rows, group.reason, weights.get(group.group)
@@ -184,7 +184,7 @@ def unmeasured_groups(
     groups: Sequence[Any] | None,
     weights: Mapping[Any, float],
 ) -> list[GroupCount]:
-    """Return the groups of which too few have a value: the others wait for a second one."""
+    """Return all groups as untested: fewer than two of them have a value."""
     kept = {group_label(key): n for key, n in sizes.items()}
     if groups is not None:
         kept = {group: n for group, n in kept.items() if group in list(groups)}

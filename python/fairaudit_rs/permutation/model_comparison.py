@@ -1,4 +1,4 @@
-"""The result of a comparison of two models on the same rows."""
+"""The result of `compare_models`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..results.verdict import rejects_at
 from ..results.words import number, numbers, p_text, row_count
 from .excluded_groups import ExcludedGroup, with_left_out
 
-#: Up to so many groups are printed with the sentence.
+#: Maximum number of groups that are printed with the sentence.
 _MOST_LINES = 12
 _METHODS = {
     "score": "paired score tests",
@@ -30,11 +30,11 @@ class ModelValue:
     n_rows: int
     #: Rows in the denominator of a rate over the same rows; all rows for other metrics.
     n_used: int
-    #: How many of these the models decide differently; None of scores.
+    #: How many of these rows the models decide differently; None for scores.
     n_changed: int | None
     of_first: float
     of_second: float
-    #: The second value less the first one.
+    #: The second value minus the first.
     change: float
     confidence_interval: tuple[float, float]
 
@@ -47,12 +47,12 @@ class GapChange:
     second: Any
     gap_of_first: float
     gap_of_second: float
-    #: The second gap less the first one, with signs, and the p-value of its being 0.
+    #: The second gap minus the first, with signs, and the p-value of no change.
     change: float
     change_standard_error: float
     change_interval: tuple[float, float]
     change_pvalue: float
-    #: The size of the second gap less that of the first one: below 0 where it became smaller.
+    #: The size of the second gap minus that of the first: negative if the gap became smaller.
     estimate: float
     confidence_interval: tuple[float, float]
     statistic: float
@@ -61,7 +61,7 @@ class GapChange:
 
     @property
     def turned(self) -> bool:
-        """Return whether the second gap has the other sign."""
+        """Return whether the gaps have opposite signs."""
         return self.gap_of_first * self.gap_of_second < 0
 
 
@@ -69,18 +69,18 @@ class GapChange:
 class OverallChange:
     """The change over all compared rows."""
 
-    #: "accuracy"; "agreement", the share of rows decided alike, where there are no labels; else
-    #: the metric itself, in all rows.
+    #: "accuracy"; "agreement" (the share of rows decided alike) without labels; otherwise the
+    #: metric itself.
     measure: str
     of_first: float
     of_second: float
-    #: The second value less the first one; of agreement the share.
+    #: The second value minus the first; for agreement, the share.
     estimate: float
     confidence_interval: tuple[float, float]
     n_rows: int
 
     def sentence(self, level: float) -> str:
-        """Return what becomes of all rows as a sentence."""
+        """Return a sentence on all rows."""
         low, high = self.confidence_interval
         interval = _interval(low, high, level)
         if self.measure == "agreement":
@@ -113,8 +113,8 @@ class ModelComparison(Finding):
         Every pair of groups: both gaps, the change with its sign, the change of the size.
     values : tuple of ModelValue
         The metric of every group with each model.
-    overall : Overall
-        Accuracy with each model over the compared rows, or what takes its place.
+    overall : OverallChange
+        Accuracy with each model over the compared rows, or its substitute.
     adjust : str
         How p-values of several pairs were adjusted.
     method : str
@@ -127,7 +127,7 @@ class ModelComparison(Finding):
         Level of the intervals.
     attribute : str
         Names of the sensitive features.
-    left_out : tuple of LeftOut
+    left_out : tuple of ExcludedGroup
         Groups that are not compared, with their rows and the reason.
     """
 
@@ -145,8 +145,9 @@ class ModelComparison(Finding):
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
-        told = self._of_pair(self.comparisons[0]) if len(self.comparisons) == 1 else self._of_all()
-        return f"{told} {self.overall.sentence(self.confidence_level)}"
+        is_one_pair = len(self.comparisons) == 1
+        gaps = self._of_pair(self.comparisons[0]) if is_one_pair else self._of_all()
+        return f"{gaps} {self.overall.sentence(self.confidence_level)}"
 
     def _of_pair(self, pair: GapChange) -> str:
         first, second = numbers(pair.gap_of_first, pair.gap_of_second)
@@ -158,29 +159,29 @@ class ModelComparison(Finding):
         )
 
     def _of_all(self) -> str:
-        found = [pair for pair in self.comparisons if self._found(pair)]
+        significant = [pair for pair in self.comparisons if self._is_significant(pair)]
         start = (
             f"{self.metric} of {len(self.group_sizes)} groups ({self.sizes()}): of "
             f"{len(self.comparisons):,} gaps,"
         )
         clear = clearest_pair(self.comparisons)
-        if not found:
+        if not significant:
             return (
                 f"{start} none changes its size by more than chance explains at the "
                 f"{self._level()} level ({self._tail(clear)}); that alone does not show that they "
                 "are the same."
             )
         first, second = numbers(clear.gap_of_first, clear.gap_of_second)
-        smaller = sum(pair.estimate < 0 for pair in found)
-        change = "changes its size" if len(found) == 1 else "change their sizes"
+        n, smaller = len(significant), sum(pair.estimate < 0 for pair in significant)
+        change = "changes its size" if n == 1 else "change their sizes"
         return (
-            f"{start} {len(found):,} {change} by more than chance explains at the {self._level()} "
-            f"level ({smaller:,} smaller, {len(found) - smaller:,} larger). The clearest, "
+            f"{start} {n:,} {change} by more than chance explains at the {self._level()} "
+            f"level ({smaller:,} smaller, {n - smaller:,} larger). The clearest, "
             f"{self.name_of(clear.first)} minus {self.name_of(clear.second)}, goes from {first} to "
             f"{second} ({self._tail(clear)})."
         )
 
-    def _found(self, pair: GapChange) -> bool:
+    def _is_significant(self, pair: GapChange) -> bool:
         return rejects_at(pair.adjusted_pvalue, 1 - self.confidence_level)
 
     def _level(self) -> str:
@@ -201,11 +202,11 @@ class ModelComparison(Finding):
         return f"{sides}, {_METHODS[self.method]}{adjusted}"
 
     def _verdict(self, pair: GapChange) -> str:
-        """Say what the test makes of a change."""
+        """Return the verdict on a change as text."""
         if math.isnan(pair.adjusted_pvalue):
             return "neither shown nor refuted: too little varies"
         tail = self._tail(pair)
-        if self._found(pair):
+        if self._is_significant(pair):
             return f"more than chance explains at the {self._level()} level ({tail})"
         asked = {"less": "a smaller gap", "greater": "a larger gap"}.get(self.alternative)
         if asked:
@@ -218,7 +219,7 @@ class ModelComparison(Finding):
         return ("pairs", "groups")
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair of groups, then one per group that is left out."""
+        """Return one row per pair of groups, then one per excluded group."""
         changed = {value.group: value.n_changed for value in self.values}
         pairs: list[dict[str, Any]] = [
             {
@@ -276,7 +277,7 @@ class ModelComparison(Finding):
         return with_left_out(rows, self.left_out, self.name_of)
 
     def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text, when there are more than a sentence names."""
+        """Return the groups as lines of text, if the sentence does not name them all."""
         del width
         if not 2 < len(self.values) <= _MOST_LINES:
             return []
@@ -289,7 +290,7 @@ class ModelComparison(Finding):
 
 
 def _last_of_all(pvalue: float) -> float:
-    """Return a p-value to sort by: one that is not there comes last."""
+    """Return the p-value as a sort key; NaN comes last."""
     return math.inf if math.isnan(pvalue) else pvalue
 
 

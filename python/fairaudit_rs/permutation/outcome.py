@@ -1,4 +1,4 @@
-"""One permutation test: its exact law, or replicates until it is decided."""
+"""Runs one permutation test: exact, by replicates, or by melded limits."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from .problem import Problem
 from .skewness import count_tails
 from .strata import share_strata, why_unshared
 
-#: A first series of replicates, of all groups together, that no pair uses.
+#: The random stream for the test of all groups together; pairs use other streams.
 OMNIBUS_SERIES = 0
-#: Confidence with which a test that stops early will never reject.
+#: An adaptive test stops without rejecting if it will never reject, with this confidence.
 _FUTILE = 0.9999
-#: Replicates that find the mean at which a null distribution is centred.
+#: Number of replicates for the mean at which a null distribution is centred.
 _OF_CENTRE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class Procedure:
-    """How tests are run."""
+    """The options of all tests of a comparison."""
 
     engine: str
     alternative: str
@@ -47,23 +47,23 @@ class Procedure:
     n_threads: int | None
     level: float
     progress: Progress
-    #: Whether tests stop as soon as they are decided, and the level of a pair among several.
+    #: Whether tests stop as soon as they are decided, and the level for one pair of several.
     adaptive: bool = False
     pair_alpha: float = 0.0
 
     def call(self) -> _native.Call:
-        """Return how the next test is run."""
+        """Return the threads and the progress function for the next native call."""
         return _native.Call(self.n_threads, self.progress.tick())
 
     def draws(self, series: int, end: int | None = None, first: int = 0) -> _native.Draws:
-        """Return replicates of a series, from the first one to an end."""
+        """Return the replicates ``first`` to ``end`` of a random stream."""
         end = self.n_resamples if end is None else end
         return _native.Draws(end - first, seed=self.seed, series=series, first=first)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One permutation test."""
+    """The outcome of one permutation test."""
 
     statistic: float
     pvalue: float
@@ -76,13 +76,13 @@ class Outcome:
     null: NDArray[np.float64]
     probabilities: NDArray[np.float64] | None
     notes: tuple[str, ...] = ()
-    #: The test at any gap, of two groups of a mean or ratio.
+    #: The replicates that test any gap, for two groups of a mean or ratio.
     shifts: _native.Shifts | None = None
-    #: Limits of all groups that know the range of their values.
+    #: The melded limits of all groups, if used.
     melded: MeldedLimits | None = None
     #: Why there is no verdict.
     inconclusive: str | None = None
-    #: 2 when the p-value is twice that of a side.
+    #: 2 if the p-value is twice that of one side.
     n_sides: int = 1
 
 
@@ -91,7 +91,7 @@ def run_test(
 ) -> Outcome:
     """Test the groups at some positions; all by default.
 
-    Only the test of all groups keeps its null distribution: there can be many pairs.
+    Only the test of all groups keeps its null distribution: many pairs would need much memory.
     """
     groups = problem.everything if chosen is None else tuple(chosen)
     if (
@@ -99,16 +99,20 @@ def run_test(
         and problem.stratified
         and not share_strata(problem, (groups[0], groups[1]))
     ):
-        return _nothing(problem, how, groups)
-    outcome = _melded(problem, how, groups, series) or _corrected(problem, how, groups, series)
-    outcome = outcome or _exact(problem, how, groups) or _drawn(problem, how, groups, series)
+        return _no_shared_stratum(problem, how, groups)
+    outcome = (
+        _test_melded(problem, how, groups, series)
+        or _test_corrected(problem, how, groups, series)
+        or _test_exactly(problem, how, groups)
+        or _test_by_replicates(problem, how, groups, series)
+    )
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
 
 
-def _nothing(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
-    """Return no verdict on two groups that share no stratum."""
+def _no_shared_stratum(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+    """Return an inconclusive outcome for two groups that share no stratum."""
     how.progress.finish(drawn=False)
     return Outcome(
         statistic=math.nan,
@@ -124,27 +128,28 @@ def _nothing(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome
     )
 
 
-def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome | None:
-    """Test two groups by limits that know the range of their values, or their scores."""
+def _test_melded(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> Outcome | None:
+    """Test two groups by melded limits; None if they do not need them."""
     if how.engine not in ("auto", "melded"):
         return None
     if len(groups) > 2 and problem.unit == "clusters" and problem.is_melded(groups):
-        return _melded_together(problem, how, groups)
+        return _test_melded_together(problem, how, groups)
     if len(groups) != 2:
         return None
     limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
     if limits is None:
         if how.engine == "melded":
             raise ArgumentError(
-                f"engine is 'melded' for {problem.metric.name} of groups that need no known range "
-                f"of values, or whose range nobody knows; accepted: 'auto', "
-                f"{problem.drawing_engine!r}",
+                f"engine is 'melded' for {problem.metric.name}, but these groups have enough rows, "
+                f"or values of unknown range; accepted: 'auto', {problem.drawing_engine!r}",
                 argument="engine",
             )
         return None
     notes = [str(problem.melding_note)]
     if problem.unit == "clusters":
-        notes += _if_alike(problem, how, groups, series)
+        notes += _notes_if_alike(problem, how, groups, series)
     else:
         how.progress.finish(drawn=False)
     first, second = groups
@@ -153,7 +158,7 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
     gap = problem.gap(pair)
     n_sides = 2 if alternative == "two-sided" else 1
     n = how.n_resamples
-    # The p-value counts replicates, of the more extreme side.
+    # Recover the number of extreme replicates on the more extreme side.
     counted = min(round(pvalue / n_sides * (n + 1)) - 1, n)
     low, high = _native.clopper_pearson(counted, n, 0.99)
     return Outcome(
@@ -172,10 +177,10 @@ def _melded(problem: Problem, how: Procedure, groups: Sequence[int], series: int
     )
 
 
-def _melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+def _test_melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
     """Test several groups with few clusters: the smallest p-value of all pairs times their number.
 
-    The joint permutation of clusters misses its level as that of two groups does.
+    The joint permutation of clusters would miss its level, as for two groups.
     """
     limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
     pairs = list(combinations(groups, 2))
@@ -202,9 +207,11 @@ def _melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) ->
     )
 
 
-def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> list[str]:
-    """Say what the test gives that is exact where the clusters of both groups vary alike."""
-    drawn = _corrected(problem, replace(how, engine="auto"), groups, series)
+def _notes_if_alike(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> list[str]:
+    """Return the note on the test that is valid if the clusters of both groups vary alike."""
+    drawn = _test_corrected(problem, replace(how, engine="auto"), groups, series)
     if drawn is None or drawn.inconclusive is not None:
         return []
     first, second = (problem.names[i] for i in groups)
@@ -214,7 +221,7 @@ def _if_alike(problem: Problem, how: Procedure, groups: Sequence[int], series: i
     ]
 
 
-def _corrected(
+def _test_corrected(
     problem: Problem, how: Procedure, groups: Sequence[int], series: int
 ) -> Outcome | None:
     """Test two groups of a mean or ratio by the larger p-value of two statistics."""
@@ -225,51 +232,51 @@ def _corrected(
     native = problem.test(groups)
     boundaries = boundaries_up_to(how.n_resamples) if how.adaptive else [how.n_resamples]
     call = _native.Call(how.n_threads) if how.adaptive else how.call()
-    shifts, found = None, None
+    shifts, tails = None, None
     pvalue = 1.0
     for end in boundaries:
         drawn = native.shifts(how.draws(series, end, 0 if shifts is None else shifts.n), call)
         shifts = drawn if shifts is None else shifts.joined(drawn)
-        found = count_tails(shifts, alternative, call)
+        tails = count_tails(shifts, alternative, call)
         if not how.adaptive:
-            pvalue = found.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
+            pvalue = tails.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
             break
         how.progress.show(end)
-        pvalue = min(pvalue, found.pvalue(partial(anytime_pvalue, n=end)))
-        surely_above = found.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
+        pvalue = min(pvalue, tails.pvalue(partial(anytime_pvalue, n=end)))
+        surely_above = tails.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
         if rejects_at(pvalue, _alpha(problem, how, groups)) or surely_above:
             break
     assert shifts is not None
-    assert found is not None
+    assert tails is not None
     how.progress.finish(drawn=not how.adaptive)
     return Outcome(
         statistic=shifts.studentized,
         pvalue=pvalue,
-        pvalue_interval=found.interval(shifts.n, 1 - 0.01 / len(boundaries)),
+        pvalue_interval=tails.interval(shifts.n, 1 - 0.01 / len(boundaries)),
         engine=problem.drawing_engine,
         n_resamples=shifts.n,
-        n_undefined=found.n_undefined,
-        undefined_share=found.n_undefined / shifts.n,
+        n_undefined=tails.n_undefined,
+        undefined_share=tails.n_undefined / shifts.n,
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
         inconclusive=problem.why_withheld(tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)),
-        n_sides=found.n_sides,
+        n_sides=tails.n_sides,
     )
 
 
 def _alpha(problem: Problem, how: Procedure, groups: Sequence[int]) -> float:
-    """Return the level that decides a test: Holm and BH may hold a pair to level / n_pairs."""
+    """Return the level that decides a test: pairs share it when p-values are adjusted."""
     return how.pair_alpha if len(groups) < len(problem.keys) else 1 - how.level
 
 
 def _alternative(problem: Problem, how: Procedure, groups: Sequence[int]) -> str:
-    """Return the alternative of a test; that of more than two groups has no direction."""
+    """Return the alternative of a test: two-sided for more than two groups."""
     directed = len(groups) == 2 or not problem.keys
     return how.alternative if directed else "two-sided"
 
 
-def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
+def _test_exactly(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
     if how.engine not in ("auto", "exact"):
         return None
     alternative = _alternative(problem, how, groups)
@@ -290,12 +297,16 @@ def _exact(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome |
     )
 
 
-def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int) -> Outcome:
+def _test_by_replicates(
+    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+) -> Outcome:
     if how.engine not in ("auto", problem.drawing_engine):
-        reason = "is too large to be summed" if how.engine == "exact" else "is drawn another way"
+        name = problem.metric.name
+        reason = f"which does not support {name} in these data"
+        if how.engine == "exact":
+            reason = f"but the exact distribution of {name} in these data is too large to be summed"
         raise ArgumentError(
-            f"engine is {how.engine!r}, but the permutation law of {problem.metric.name} in "
-            f"these data {reason}; accepted: 'auto', {problem.drawing_engine!r}",
+            f"engine is {how.engine!r}, {reason}; accepted: 'auto', {problem.drawing_engine!r}",
             argument="engine",
         )
     test = problem.test(groups)
@@ -330,10 +341,10 @@ def _drawn(problem: Problem, how: Procedure, groups: Sequence[int], series: int)
 def _until_decided(
     problem: Problem, how: Procedure, test: Any, series: int, alternative: str, alpha: float
 ) -> Outcome:
-    """Draw until the test is decided: reject, or will never reject.
+    """Draw until the test rejects, or will never reject.
 
-    The p-value is valid at any time (see `anytime_pvalue`). Decisions fall at boundaries of
-    the index of the replicates, so that threads cannot change them.
+    The p-value is valid at any time (see `anytime_pvalue`). Decisions are taken at fixed numbers of
+    replicates, so they do not depend on the number of threads.
     """
     boundaries = boundaries_up_to(how.n_resamples)
     statistic, center = test.observed, 0.0
@@ -341,7 +352,7 @@ def _until_decided(
         center = _center(test, how, series)
     null = np.empty(0)
     pvalue, interval = 1.0, (0.0, 1.0)
-    # All intervals together have 99 % confidence, so that of the last one has it.
+    # All intervals together have 99 % confidence, so the last one has at least that.
     level = 1 - 0.01 / len(boundaries)
     call = _native.Call(how.n_threads)
     for end in boundaries:
@@ -372,12 +383,12 @@ def _until_decided(
 
 
 def _center(test: Any, how: Procedure, series: int) -> float:
-    """Return the mean of replicates that no p-value counts, which come after all that one can.
+    """Return the mean of extra replicates, which are not counted in the p-value.
 
-    A null distribution of which all replicates are drawn is centred at its own mean. That mean
-    changes with every look, so that the replicates of one look would not be those of the next.
-    Given replicates of their own, the statistic of the data and all that are counted are as
-    exchangeable as before: the p-value stays valid.
+    A null distribution of fixed size is centred at its own mean. In an adaptive test this mean
+    would change with every look, and so would the centred replicates. With a mean from extra
+    replicates, the observed statistic and the counted replicates stay exchangeable, and the
+    p-value stays valid.
     """
     first = how.n_resamples
     draws = how.draws(series, first + _OF_CENTRE, first)

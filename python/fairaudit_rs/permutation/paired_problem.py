@@ -1,9 +1,9 @@
-"""Two models on the same rows: how the metric of each group changes from the first to the second.
+"""Tests how the gap between two groups changes from one model to another, on the same rows.
 
-A problem knows the metric of every group with both models, and tests, for two groups, the
-difference D of the two gaps and their sum S: of rates over the same rows by a score test of the
-rows that both models decide (`inference.paired`), of other metrics of counts (`paired_cells`) and
-of callables by the normal law, of the AUC and of row values by permutations (`paired_rows`).
+A `PairedProblem` has the metric of every group with both models. For two groups it tests the
+difference D and the sum S of the two gaps: by a score test for rates over the same rows, by the
+normal distribution for other count metrics (`paired_cells`) and callables, and by permutations for
+the AUC and row values (`paired_rows`).
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from .excluded_groups import refuse_groups
 from .model_comparison import OverallChange
 
 Floats = NDArray[np.float64]
-#: Cells by label, first and second decision; of each, its place among tp, fp, fn, tn by model.
+#: Cells by label, first and second decision, and their positions in tp, fp, fn, tn by model.
 _CELLS = np.arange(8)
 OF_FIRST, OF_SECOND = (2 * (1 - _CELLS // step % 2) + 1 - _CELLS // 4 for step in (2, 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedGap:
-    """The gap of two groups with each of two models."""
+    """The gap between two groups with each of two models."""
 
     gaps: tuple[float, float]
-    #: The second gap less the first.
+    #: The second gap minus the first.
     change: PairedDifference
     size: SizeChange
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedProblem(Value, ABC):
-    """A metric of two models in some groups, in the order in which they are compared."""
+    """A metric of two models in some groups, in the order of the comparison."""
 
     metric: Metric
     keys: tuple[GroupKey, ...]
@@ -72,7 +72,7 @@ class PairedProblem(Value, ABC):
 
     @property
     def bound(self) -> float:
-        """The largest gap that there can be."""
+        """The largest possible gap."""
         low, high = self.metric.range
         return high - low
 
@@ -84,7 +84,7 @@ class PairedProblem(Value, ABC):
     @property
     @abstractmethod
     def method(self) -> str:
-        """How changes are tested."""
+        """The name of the test of changes."""
 
     @property
     def engine(self) -> str:
@@ -93,20 +93,20 @@ class PairedProblem(Value, ABC):
 
     @abstractmethod
     def shortage(self, position: int) -> str:
-        """Say what a group without a value has too little of."""
+        """Return what a group without a value lacks."""
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator of a rate over the same rows; all rows otherwise."""
         return self.n_rows[position]
 
     def n_changed(self, position: int) -> int | None:
-        """Return how many of them the models decide differently; None of scores."""
+        """Return how many of these rows the models decide differently; None for scores."""
         del position
         return None
 
     @abstractmethod
     def change(self, position: int, level: float) -> PairedDifference:
-        """Return the second value of a group less the first one."""
+        """Return the second value of a group minus the first."""
 
     @abstractmethod
     def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
@@ -114,10 +114,10 @@ class PairedProblem(Value, ABC):
 
     @abstractmethod
     def overall(self, level: float) -> OverallChange:
-        """Return the accuracy with both models over the compared rows, or what takes its place."""
+        """Return the accuracy with both models over the compared rows, or its substitute."""
 
     def notes(self) -> Iterator[str]:
-        """Say what a reader must know besides the numbers."""
+        """Yield the remarks on the numbers."""
         same = [name for i, name in enumerate(self.names) if self.n_changed(i) == 0]
         if same:
             yield (
@@ -145,11 +145,11 @@ class PairedCountProblem(PairedProblem):
     """A metric of counts: rows by group, label, first and second decision."""
 
     counts: NDArray[np.int64]
-    #: Whether labels are known; else all rows have the label 0.
+    #: Whether there are labels; otherwise all rows have the label 0.
     has_labels: bool
 
     def overall(self, level: float) -> OverallChange:
-        """Return the accuracy with both models; without labels how many rows they decide alike."""
+        """Return the accuracy with both models; without labels, their agreement."""
         (rejected, lost), (gained, accepted) = self.counts.sum(axis=(0, 1)).tolist()
         n_rows = rejected + lost + gained + accepted
         if not self.has_labels:
@@ -162,7 +162,7 @@ class PairedCountProblem(PairedProblem):
                 confidence_interval=wilson_interval(share, n_rows, normal_of_level(level)),
                 n_rows=n_rows,
             )
-        # By label: right with both models, the second alone, the first alone.
+        # Rows that are right with both models, with the second only, and with the first only.
         negative, positive = self.counts.sum(axis=0)
         both = int(negative[0, 0] + positive[1, 1])
         second = int(negative[1, 0] + positive[0, 1])
@@ -193,7 +193,7 @@ class PairedRateProblem(PairedCountProblem):
 
     @cached_property
     def tables(self) -> NDArray[np.int64]:
-        """Rows of the denominator by group, and whether they count with each model."""
+        """Rows of the denominator by group, first and second model (0: not in the numerator)."""
         fraction = self.metric.native.fraction
         assert fraction is not None
         above, below = (np.array(part) > 0 for part in fraction)
@@ -214,11 +214,11 @@ class PairedRateProblem(PairedCountProblem):
 
     @property
     def method(self) -> str:
-        """How changes are tested."""
+        """The name of the test of changes."""
         return "score"
 
     def shortage(self, position: int) -> str:
-        """Say what a group without a value has too little of."""
+        """Return what a group without a value lacks."""
         del position
         return f"0 {self.metric.denominator_rows or 'rows that count'}"
 
@@ -227,17 +227,17 @@ class PairedRateProblem(PairedCountProblem):
         return int(self.tables[position].sum())
 
     def n_changed(self, position: int) -> int:
-        """Return how many of them the models decide differently."""
+        """Return how many of these rows the models decide differently."""
         return int(self.tables[position, 0, 1] + self.tables[position, 1, 0])
 
     def _changes(self, position: int) -> tuple[ChangeCounts, ChangeCounts]:
-        """Return the rows that go up and down, and those that count twice and not at all."""
+        """Return the rows that go up or down, and those that are 1 or 0 with both models."""
         (neither, gained), (lost, both) = self.tables[position].tolist()
         n = neither + gained + lost + both
         return ChangeCounts(gained, lost, n), ChangeCounts(both, neither, n)
 
     def change(self, position: int, level: float) -> PairedDifference:
-        """Return the second value of a group less the first one."""
+        """Return the second value of a group minus the first."""
         return by_score(self._changes(position)[0], None, level)
 
     def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
@@ -251,5 +251,5 @@ class PairedRateProblem(PairedCountProblem):
 
 
 def correlation_of(covariance: float, errors: float) -> float:
-    """Return a correlation; -1, the worst one, where something does not vary."""
+    """Return a correlation; the worst case, -1, if something does not vary."""
     return min(max(covariance / errors, -1.0), 1.0) if errors > 0 else -1.0

@@ -1,4 +1,4 @@
-"""From the arguments of a comparison of two models to a problem: what is read, what is refused."""
+"""Turns the arguments of `compare_models` into a `PairedQuestion`, and checks them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from .units import positions_of
 
 @dataclass(frozen=True, kw_only=True)
 class PairedQuestion:
-    """A problem with what a result says about its data."""
+    """A paired problem, with the pairs to compare and notes on its data."""
 
     problem: PairedProblem
-    #: Positions of the groups of the problem in the order in which they are compared.
+    #: Positions of the groups in the order of the comparison.
     order: tuple[int, ...]
     pairs: list[Pair]
     n_rows: int
     n_missing: int
     features: tuple[str, ...]
     left_out: tuple[ExcludedGroup, ...]
-    #: What a reader must know of how the rows were read.
+    #: Remarks on how the rows were read.
     notes: tuple[str, ...] = ()
 
     def notes_of_rows(self) -> list[str]:
-        """Note the rows and groups that take no part."""
+        """Return notes on excluded rows and groups."""
         notes = []
         if self.n_missing:
             notes.append(
@@ -55,7 +55,7 @@ class PairedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicateOptions:
-    """How replicates are drawn."""
+    """The options of replicates."""
 
     n_resamples: int
     seed: int
@@ -74,7 +74,7 @@ def pose_twice(
     min_group_size: int | None,
     pos_label: Label,
 ) -> PairedQuestion:
-    """Ask how a metric changes from one model to another."""
+    """Read a table for two models, and return the question how a metric changes."""
     decides = _check(table, metric)
     twice = rows = None
     if metric.is_counts:
@@ -85,7 +85,7 @@ def pose_twice(
         cells = rows.cells
 
     def make(keys: Sequence[GroupKey]) -> PairedProblem:
-        # In one order, whatever the order of the comparison: replicates belong to groups.
+        # The order of the comparison must not change the replicates of a group.
         ordered = [key for key in cells.groups if key in set(keys)]
         if rows is not None:
             return _problem_of_rows(rows, metric, ordered, decides, drawing)
@@ -93,7 +93,7 @@ def pose_twice(
         return _problem_of_counts(twice, metric, ordered, "y_true" in table.roles)
 
     chosen = choose_groups(cells, groups, reference)
-    leaving = ExclusionRule(
+    rule = ExclusionRule(
         make=make,
         metric=metric.name,
         sizes=cells.group_sizes(),
@@ -101,11 +101,11 @@ def pose_twice(
         undefined=undefined,
         min_group_size=min_group_size,
     )
-    problem, left_out = leaving.split_off(chosen)
+    problem, left_out = rule.split_off(chosen)
     kept = [key for key in chosen if key in problem.keys]
     order = tuple(problem.keys.index(key) for key in kept)
     pairs = [(order[i], order[j]) for i, j in pairs_of(kept, reference)]
-    # Of every pair the change and the sum of the gaps are drawn.
+    # Each pair has two series of replicates: for the change and the sum of the gaps.
     drawing.progress.total = 2 * len(pairs) * drawing.n_resamples
     return PairedQuestion(
         problem=problem,
@@ -124,13 +124,15 @@ def _places(cells: Cells, keys: Sequence[GroupKey]) -> list[int]:
 
 
 def _check(table: AuditTable, metric: Metric) -> bool:
-    """Refuse what two models cannot be compared by; return whether it looks at decisions."""
+    """Check that two models can be compared by a metric; return whether it uses decisions."""
     kind, needs = metric.kind, metric.needs
     if "counts" in table.roles and not metric.is_counts:
         raise ArgumentError(
-            f"metric is {metric.name!r}, which reads the rows of persons, and counts have none; "
-            "accepted: rates and other metrics of counts",
+            f"metric is {metric.name!r}, which needs one row per person, but counts is given. Pass "
+            "a rate or another metric of counts.",
             argument="metric",
+            mentions=("counts",),
+            code="conflicting-arguments",
         )
     if kind.why_no_intervals is not None:
         raise ArgumentError(
@@ -139,27 +141,32 @@ def _check(table: AuditTable, metric: Metric) -> bool:
     named = named_columns(metric)
     if named:
         raise ArgumentError(
-            f"metric is {metric.name!r}, which names column {named[0]!r} of the data, the same for "
-            "both models; accepted: metrics of decisions or scores",
+            f"metric is {metric.name!r}, which uses column {named[0]!r} of the data, the same for "
+            "both models. Pass a metric of decisions or scores.",
             argument="metric",
         )
-    seen = [name for name in ("y_pred", "y_score") if name in needs]
-    if len(seen) != 1:
-        what = "both decisions and scores" if seen else "neither decisions nor scores"
+    inputs = [name for name in ("y_pred", "y_score") if name in needs]
+    if len(inputs) != 1:
+        what = "both decisions and scores" if inputs else "neither decisions nor scores"
         raise ArgumentError(
-            f"metric is {metric.name!r}, which looks at {what}; accepted: metrics of one of them, "
-            "which first and second hold",
+            f"metric is {metric.name!r}, which uses {what}. Pass a metric of one of them, and that "
+            "column of each model as first= and second=.",
             argument="metric",
+            mentions=("first", "second"),
         )
     for name in ("first", "second"):
         if name not in table.roles:
-            what = "decisions" if seen == ["y_pred"] else "scores"
+            what = "decisions" if inputs == ["y_pred"] else "scores"
             raise ArgumentError(
-                f"{name} is None; {metric.name} needs the {what} of both models", argument=name
+                f"{name} is None; {metric.name} needs the {what} of both models",
+                argument=name,
+                code="missing-argument",
             )
     if "y_true" in needs and "y_true" not in table.roles:
-        raise ArgumentError(f"y_true is None; {metric.name} needs it", argument="y_true")
-    return seen == ["y_pred"]
+        raise ArgumentError(
+            f"y_true is None; {metric.name} needs it", argument="y_true", code="missing-argument"
+        )
+    return inputs == ["y_pred"]
 
 
 def _rows(table: AuditTable, metric: Metric, decides: bool, pos_label: Label) -> Rows:
@@ -204,7 +211,7 @@ def _problem_of_rows(
     rows: Rows, metric: Metric, keys: Sequence[GroupKey], decides: bool, drawing: ReplicateOptions
 ) -> PairedProblem:
     position = positions_of(rows.cells, keys)[rows.group]
-    order, turned = _in_one_order(rows, position)
+    order, turned = _canonical_order(rows, position)
     taken = rows.taken(order)
     sizes = rows.cells.group_sizes()
     own = "y_pred" if decides else "y_score"
@@ -228,10 +235,10 @@ def _problem_of_rows(
     )
 
 
-def _in_one_order(rows: Rows, position: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
-    """Return the rows of some groups in an order that is theirs, whichever model comes first.
+def _canonical_order(rows: Rows, position: NDArray[np.int64]) -> tuple[NDArray[np.int64], bool]:
+    """Return an order of the rows that does not depend on which model comes first.
 
-    The other answer is whether the models change their roles for it.
+    Also return whether the models swap roles in this order.
     """
     columns = [np.asarray(rows.columns[name], dtype=np.float64) for name in ("first", "second")]
     ordered = [np.sort(column) for column in columns]

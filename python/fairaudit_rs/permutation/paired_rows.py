@@ -1,4 +1,4 @@
-"""Two models on the same rows by metrics that are no function of counts: AUC, means, callables."""
+"""Compares two models by metrics that are not functions of counts: AUC, means, callables."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from .model_comparison import OverallChange
 from .paired_problem import Floats, PairedProblem, correlation_of
 from .skewness import invert_test
 
-#: Of a variance: what rounding leaves of 0.
+#: Variances up to this are 0 apart from rounding.
 _ROUNDING = 1e-28
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedRowProblem(PairedProblem):
-    """Rows in an order that is theirs alone: by group, label and what both models say of them."""
+    """Rows in a canonical order: by group, label and both models' outputs."""
 
-    #: Of each row, the place of its group among the keys.
+    #: The position of each row's group among the keys.
     group: NDArray[np.uint16]
-    #: The columns of the metric as each model has them.
+    #: The columns of the metric for each model.
     first: Mapping[str, NDArray[Any]]
     second: Mapping[str, NDArray[Any]]
     seed: int
     n_draws: int
-    #: Whether the models change their roles where replicates are drawn: what becomes of two models
-    #: does not depend on which comes first.
+    #: Whether the models swap roles when replicates are drawn, so that the result does not depend
+    #: on which model comes first.
     turned: bool
     n_threads: int | None = field(default=None, compare=False)
     progress: Progress | None = field(default=None, compare=False)
 
     @property
     def both(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]]:
-        """The columns of the metric as each model has them."""
+        """The columns of the metric for each model."""
         return self.first, self.second
 
     def shortage(self, position: int) -> str:
-        """Say what a group without a value has too little of."""
+        """Return what a group without a value lacks."""
         label = self.first.get("y_true")
         if self.metric.kind.compares_labels and label is not None:
             positive = int(label[self.group == position].sum())
@@ -72,12 +72,12 @@ class PairedRowProblem(PairedProblem):
 
     @property
     def everyone(self) -> int:
-        """The place of all rows together, after the groups."""
+        """The position of all rows together, after the groups."""
         return len(self.keys)
 
     @cached_property
     def _twice(self) -> NDArray[np.uint16]:
-        """The groups of the rows, and all rows once more as a group of their own."""
+        """The group of each row, then all rows again as one extra group."""
         return np.concatenate([self.group, np.full_like(self.group, self.everyone)])
 
     def _units(self) -> _native.Units:
@@ -90,21 +90,21 @@ class PairedRowProblem(PairedProblem):
 
     @property
     def all_values(self) -> Floats:
-        """The metric by model and group, at last in all rows."""
+        """The metric by model and group; the last column is over all rows."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedInfluenceProblem(PairedRowProblem):
-    """The AUC, means and ratios of sums: what every row adds to the change is compared as a mean.
+    """The AUC, means and ratios of sums: the row contributions to the change are compared as means.
 
-    It is the value of the group and the influence of the row on it, of both models together; two
-    groups are compared by permutations of these numbers, corrected for skewness, as means are.
+    The contribution of a row is the value of its group plus the influence of the row, combined over
+    both models. Two groups are compared by permutations of these, corrected for skewness.
     """
 
     @property
     def method(self) -> str:
-        """How changes are tested."""
+        """The name of the test of changes."""
         return "inversion"
 
     @property
@@ -119,7 +119,7 @@ class PairedInfluenceProblem(PairedRowProblem):
 
     @cached_property
     def all_values(self) -> Floats:
-        """The metric by model and group, at last in all rows."""
+        """The metric by model and group; the last column is over all rows."""
         return np.stack([self._values_of(columns) for columns in self.both])
 
     def _values_of(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
@@ -138,16 +138,16 @@ class PairedInfluenceProblem(PairedRowProblem):
         return first, second
 
     def _influence_of(self, columns: Mapping[str, NDArray[Any]]) -> Floats:
-        found = np.empty(len(self._twice))
+        influence = np.empty(len(self._twice))
         for i in range(self.everyone):
             part = np.flatnonzero(self.group == i)
             rows = {name: column[part] for name, column in columns.items()}
-            found[part] = self.metric.kind.influence(rows, None)
-        found[len(self.group) :] = self.metric.kind.influence(columns, None)
-        return found
+            influence[part] = self.metric.kind.influence(rows, None)
+        influence[len(self.group) :] = self.metric.kind.influence(columns, None)
+        return influence
 
     def change(self, position: int, level: float) -> PairedDifference:
-        """Return the second value of a group, or of all rows, less the first one."""
+        """Return the second value of a group, or of all rows, minus the first."""
         part = self._twice == position
         first, second = (influence[part] for influence in self._influences)
         squares, n = (second - first) ** 2, int(part.sum())
@@ -164,7 +164,7 @@ class PairedInfluenceProblem(PairedRowProblem):
 
     def tested(self, pair: Pair, level: float) -> tuple[PairedDifference, PairedDifference, float]:
         """Return the difference and the sum of two gaps, and their correlation."""
-        # In one order of the groups and of the models, whatever that of the comparison.
+        # The order of groups and models must not change the result.
         i, j = sorted(pair)
         group = self.group
         part = (group == i) | (group == j)
@@ -185,7 +185,7 @@ class PairedInfluenceProblem(PairedRowProblem):
     def _means(
         self, influence: Floats, values: Floats, code: NDArray[np.uint16], level: float
     ) -> PairedDifference:
-        """Compare two groups by the means of what rows add to a value."""
+        """Compare two groups by the means of their row contributions."""
         spread = np.bincount(code, influence**2) / np.bincount(code) ** 2
         if spread.min() <= _ROUNDING:
             return unknown_difference(float(values[0] - values[1]))
@@ -199,8 +199,8 @@ class PairedInfluenceProblem(PairedRowProblem):
         if self.progress is not None:
             self.progress.finish(drawn=True)
         less, greater = (
-            monte_carlo_pvalue(max(found.studentized, found.corrected), shifts.n)
-            for found in (shifts.extremes(0.0, side, call) for side in ("less", "greater"))
+            monte_carlo_pvalue(max(extremes.studentized, extremes.corrected), shifts.n)
+            for extremes in (shifts.extremes(0.0, side, call) for side in ("less", "greater"))
         )
         return PairedDifference(
             estimate=float(values[0] - values[1]),
@@ -217,7 +217,7 @@ class PairedFunctionProblem(PairedRowProblem):
 
     @property
     def method(self) -> str:
-        """How changes are tested."""
+        """The name of the test of changes."""
         return "bootstrap-se"
 
     @property
@@ -232,8 +232,8 @@ class PairedFunctionProblem(PairedRowProblem):
 
     @cached_property
     def _runs(self) -> list[tuple[Floats, Floats]]:
-        """Of each model the value of every group, and those of samples: of the same rows."""
-        found = []
+        """The values of every group and of its samples, by model; both have the same samples."""
+        runs = []
         for columns in self.both:
             label, value = (
                 np.ascontiguousarray(np.concatenate([columns[name]] * 2), dtype=np.float64)
@@ -249,12 +249,12 @@ class PairedFunctionProblem(PairedRowProblem):
                 seed=self.seed,
             )
             values, samples = run.values(_native.Draws(1, seed=self.seed), None)
-            found.append((np.array(values), samples))
-        return found
+            runs.append((np.array(values), samples))
+        return runs
 
     @cached_property
     def all_values(self) -> Floats:
-        """The metric by model and group, at last in all rows."""
+        """The metric by model and group; the last column is over all rows."""
         return np.stack([values for values, _ in self._runs])
 
     @cached_property
@@ -269,7 +269,7 @@ class PairedFunctionProblem(PairedRowProblem):
         )
 
     def change(self, position: int, level: float) -> PairedDifference:
-        """Return the second value of a group, or of all rows, less the first one."""
+        """Return the second value of a group, or of all rows, minus the first."""
         first, second = self.all_values[:, position].tolist()
         return by_law(second - first, math.sqrt(float(self._spreads[0, position])), level)
 

@@ -1,4 +1,4 @@
-"""Detectable gaps and sizes of samples."""
+"""`minimum_detectable_gap` and `sample_size`: power plans."""
 
 from __future__ import annotations
 
@@ -46,38 +46,38 @@ def minimum_detectable_gap(
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
-    r"""Say how large a gap must be for a test to find it, or to show that there is none so large.
+    r"""Compute the smallest gap that a test finds with a given power, or can rule out.
 
     Parameters
     ----------
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference : optional
-        Data at hand, as for `permutation_test`; they tell how much the metric varies. Any metric
-        but calibration_error and joint criteria.
+        Existing data, as for `permutation_test`, from which the variance of the metric is
+        estimated. All metrics except calibration_error and joint criteria.
     undefined, min_group_size, clusters, sample_weight, score_bins, pos_label : optional
-        See `permutation_test`; ``"skip"`` also leaves out groups in which the metric does not vary.
+        See `permutation_test`; ``"skip"`` also excludes groups in which the metric does not vary.
     missing, mixed_clusters : optional
         See `permutation_test`.
     strata : None, "auto", array(s), or str(s) with ``data``
-        Plan for gaps within strata, as `permutation_test` and `equivalence_test` take them; rows
-        are in the proportions of the data, so ``group_sizes`` does not go with it. ``"auto"`` takes
+        Plan for gaps within strata, as in `permutation_test` and `equivalence_test`. Rows are in
+        the proportions of the data, so ``group_sizes`` cannot be combined with it. ``"auto"`` takes
         the strata of cells. ``None``: gaps of all rows.
     value : float, optional
-        Without data: the value of a proportion in the first group; the others lie the gap away,
-        on the side of the alternative, or where proportions vary more.
+        Without data: the value of a proportion in the first group. The others differ from it by
+        the gap, in the direction of the alternative, or in that of the larger variance.
     share : float or sequence of float
         Without data: the share of the rows of a group that are in the denominator, such as the
-        base rate for the true positive rate; one for all groups or one for each.
+        base rate for the true positive rate; one number for all groups, or one for each.
     group_sizes : mapping or sequence of int, optional
-        Rows of each group to plan with; by default those of the data.
+        Planned rows of each group; by default those of the data.
     power : float
-        Probability with which the gap is to be found, or its absence.
+        Probability with which the test must find the gap, or show its absence.
     goal : {"difference", "equivalence"}
-        What is to be shown: a gap, by `permutation_test`, or that there is none as large, by
-        `equivalence_test` with that margin where groups are equal.
+        What the test must show: a gap, by `permutation_test`; or that every gap is smaller, by
+        `equivalence_test` with the gap as its margin, if groups are equal.
     alternative : {"two-sided", "greater", "less"}
-        Against which differences.
+        The direction of the test.
     n_comparisons : int, optional
-        Number of pairs that share the level (Bonferroni, what Holm starts with), or that must all
+        Number of pairs that share the level (Bonferroni, the first step of Holm), or that must all
         be shown to be equal; by default all pairs that the tests would compare.
     confidence_level : float
         1 minus the level of the test.
@@ -88,14 +88,13 @@ def minimum_detectable_gap(
 
     Notes
     -----
-    By the normal approximation to the studentized test, whose permutation and normal critical
+    The normal approximation to the studentized test is used, whose permutation and normal critical
     values agree in large groups: the gap is :math:`(z_{1-\alpha/2} + z_{power}) \sqrt{v_a + v_b}`
-    with the linearised variances, the smallest one with that power. More than two groups: of the
-    two that are hardest to tell apart. Rates of rows that count the same have an exact test: its
-    critical value is that of the pooled rate, and whole numbers cost it
-    :math:`(1/n_a + 1/n_b)/2` of the gap [1]_. Within strata the standard error is that of the
-    data within strata (of rates Sato's), times the root of rows over rows, also of rates.
-    Equivalence: two one-sided tests, of rates with the
+    with the linearised variances. With more than two groups, the plan is for the two with the
+    largest standard error. Unweighted rates have an exact test: its critical value is that of the
+    pooled rate, and the discreteness of counts costs it :math:`(1/n_a + 1/n_b)/2` of the gap [1]_.
+    Within strata, the standard error of the data (for rates Sato's) is scaled by the square root of
+    the ratio of rows, also for rates. Equivalence uses two one-sided tests, for rates with the
     variances of Farrington and Manning at the margin.
 
     References
@@ -113,7 +112,7 @@ def minimum_detectable_gap(
     0.053
     """
     power = arguments.check(power=power).power
-    given = {
+    inputs = {
         "data": data,
         "y_true": y_true,
         "y_pred": y_pred,
@@ -125,10 +124,10 @@ def minimum_detectable_gap(
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    check_planned(given, value, share)
+    check_planned(inputs, value, share)
     question = question_of(
         chosen,
-        given,
+        inputs,
         groups=groups,
         reference=reference,
         strata=strata,
@@ -160,7 +159,7 @@ def minimum_detectable_gap(
         value = arguments.level("value", value)
         widest = _widest(value, plan.alternative)
     if value is not None and plan.goal == "difference":
-        # The gap changes the variance of the other groups, and that the gap.
+        # Iterate: the gap changes the variance of the other groups, which changes the gap.
         for _ in range(100):
             if gap >= widest:
                 break
@@ -169,11 +168,12 @@ def minimum_detectable_gap(
             if abs(gap - before) <= 1e-12:
                 break
     if gap > widest:
-        what = "is found" if plan.goal == "difference" else "is shown not to be there"
+        what = "found" if plan.goal == "difference" else "ruled out"
         raise ArgumentError(
-            f"with {sum(plan.group_sizes.values()):,} rows in all no gap of {plan.metric}, which "
-            f"is at most {widest:g}, {what} with probability {power:g}; accepted: more rows "
-            "in group_sizes or the data, or less power",
+            f"power is {power:g}, but with {sum(plan.group_sizes.values()):,} rows in all no gap "
+            f"of {plan.metric}, which is at most {widest:g}, is {what} with that probability. Pass "
+            "more rows, in group_sizes or the data, or a lower power.",
+            argument="power",
             mentions=("group_sizes",),
         )
     return replace(plan, gap=gap)
@@ -208,14 +208,14 @@ def sample_size(
     n_comparisons: int | None = None,
     confidence_level: float = 0.95,
 ) -> PowerPlan:
-    """Say how many rows a test needs to find a gap, or to show that there is none so large.
+    """Compute the number of rows that a test needs to find a gap, or to rule it out.
 
     Parameters
     ----------
     gap : float
-        The gap to be found; with ``goal="equivalence"`` the margin that no gap shall reach.
+        The gap to find; with ``goal="equivalence"`` the margin that no gap may reach.
     group_sizes : mapping or sequence of number, optional
-        Proportions of the groups; by default those of the data, without data equal groups.
+        Proportions of the groups; by default those of the data, or equal groups without data.
     y_true, y_pred, y_score, sensitive_features, data, metric, groups, reference, undefined, \
 min_group_size, strata, clusters, sample_weight, score_bins, pos_label, missing, mixed_clusters, \
 value, share, power, goal, alternative, n_comparisons, confidence_level : optional
@@ -224,7 +224,7 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
     Returns
     -------
     PowerPlan
-        With the smallest ``group_sizes`` in these proportions that have the power.
+        With the smallest ``group_sizes`` in these proportions that reach the power.
 
     Examples
     --------
@@ -244,7 +244,7 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         bounded = below if math.isfinite(high - low) else ""
         raise ArgumentError(f"gap is {gap!r}; accepted: a number above 0{bounded}", argument="gap")
     power = arguments.check(power=power).power
-    given = {
+    inputs = {
         "data": data,
         "y_true": y_true,
         "y_pred": y_pred,
@@ -256,10 +256,10 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    check_planned(given, value, share)
+    check_planned(inputs, value, share)
     question = question_of(
         chosen,
-        given,
+        inputs,
         groups=groups,
         reference=reference,
         strata=strata,
@@ -289,8 +289,8 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         widest = _widest(value, plan.alternative)
         if gap > widest:
             raise ArgumentError(
-                f"gap is {gap:g}, and no group can be so far from value={value:g}, which is a "
-                f"proportion; accepted: up to {widest:g}",
+                f"gap is {gap:g}; accepted: up to {widest:g}, because no proportion is further "
+                f"from value={value:g}",
                 argument="gap",
                 mentions=("value",),
             )
@@ -307,15 +307,15 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         high *= 2
         if high > MOST_ROWS:
             raise ArgumentError(
-                f"gap is {gap:g}; accepted: one that can be found with fewer than 1e15 rows",
+                f"gap is {gap:g}; accepted: gaps that can be found with fewer than 1e15 rows",
                 argument="gap",
             )
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if scaled(middle).power_at(gap) >= power else (middle, high)
-    found = scaled(high)
-    return replace(found, power=found.power_at(gap))
+    smallest = scaled(high)
+    return replace(smallest, power=smallest.power_at(gap))
 
 
 def _plan(
@@ -343,15 +343,16 @@ def _plan(
     )
     if goal == "equivalence" and checked.alternative != "two-sided":
         raise ArgumentError(
-            f"alternative is {alternative!r} with goal 'equivalence', which has two one-sided "
-            "tests; accepted: 'two-sided'",
+            f"alternative is {alternative!r}; accepted: 'two-sided' for goal='equivalence', which "
+            "has two one-sided tests already",
             argument="alternative",
+            mentions=("goal",),
         )
     within = None
     if question is not None:
         sizes, deviations, values, shares, pairs = from_data(question)
         if stratified and question.problem.stratified:
-            # The exact test of rates is one of each stratum, of which there is no formula.
+            # There is no formula for the exact test of rates within strata.
             within, values, shares = error_within(question), None, None
         if group_sizes is not None:
             sizes = sizes_of(group_sizes, list(sizes), whole)
@@ -387,14 +388,14 @@ def _plan(
 
 
 def _widest(value: float, alternative: str) -> float:
-    """Return how far from a proportion another can be, on the side of the alternative."""
+    """Return the largest possible gap from a proportion, in the direction of the alternative."""
     return {"greater": value, "less": 1 - value}.get(alternative, max(value, 1 - value))
 
 
 def _shifted(plan: PowerPlan, value: float, gap: float) -> PowerPlan:
-    """Return the plan with all groups but the first a gap away.
+    """Return the plan with all groups but the first shifted by a gap.
 
-    On the side of the alternative; without one on the side that varies more.
+    They are shifted in the direction of the alternative, or in that of the larger variance.
     """
     up = plan.alternative == "less" or (plan.alternative == "two-sided" and value < 0.5)
     other = min(max(value + gap if up else value - gap, 0.0), 1.0)

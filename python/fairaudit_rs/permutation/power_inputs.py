@@ -1,4 +1,4 @@
-"""Inputs of power plans: data, or a value and group sizes."""
+"""Reads the inputs of power plans: data, or a value and group sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from .. import arguments
 from ..data.groups import group_name
 from ..data.tables import AuditTable
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, FairAuditError
 from ..metrics.metric import Metric
 from .excluded_groups import check_unused
 from .power_plan import MOST_ROWS
@@ -19,24 +19,30 @@ from .question import PermutationQuestion, named_columns, pose_metric, within_st
 
 
 def check_planned(
-    given: dict[str, Any], value: float | None, share: float | Sequence[float]
+    inputs: dict[str, Any], value: float | None, share: float | Sequence[float]
 ) -> None:
-    """Refuse values to plan with beside data."""
-    if given["data"] is None and given["sensitive_features"] is None:
+    """Raise if ``value`` or ``share`` is passed together with data."""
+    if inputs["data"] is None and inputs["sensitive_features"] is None:
         return
     if value is not None:
         raise ArgumentTypeError(
-            "value goes without data; the data have values of their own", argument="value"
+            "value cannot be combined with data, which have their own values. Remove one of them.",
+            argument="value",
+            mentions=("data",),
+            code="conflicting-arguments",
         )
     if not (isinstance(share, int | float) and share == 1):
         raise ArgumentTypeError(
-            "share goes without data; the data have shares of their own", argument="share"
+            "share cannot be combined with data, which have their own shares. Remove one of them.",
+            argument="share",
+            mentions=("data",),
+            code="conflicting-arguments",
         )
 
 
 def question_of(
     metric: Metric,
-    given: dict[str, Any],
+    inputs: dict[str, Any],
     *,
     strata: Any,
     group_sizes: Any,
@@ -44,40 +50,45 @@ def question_of(
     min_group_size: int | None,
     **posed: Any,
 ) -> PermutationQuestion | None:
-    """Ask the metric of the data at hand; None when there are none."""
-    arguments.check(missing=given["missing"], mixed_clusters=given["mixed_clusters"])
+    """Return the question about the existing data; None without data."""
+    arguments.check(missing=inputs["missing"], mixed_clusters=inputs["mixed_clusters"])
     if not metric.kind.has_power:
         raise ArgumentError(
-            f"metric is {metric.name!r}, whose power has no formula here; accepted: other metrics "
-            "(the components of a joint criterion one by one, or calibrate)",
+            f"metric is {metric.name!r}, for which there is no power formula. Plan for another "
+            "metric (such as each component of a joint criterion), or simulate with calibrate.",
             argument="metric",
         )
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
-    if given["data"] is None and given["sensitive_features"] is None:
-        check_unused(checked.undefined, checked.min_group_size, "goes with data, not with value")
+    if inputs["data"] is None and inputs["sensitive_features"] is None:
+        why = "applies to plans from data only. Remove it, or pass data."
+        check_unused(checked.undefined, checked.min_group_size, why)
         for name in ("y_true", "y_pred", "y_score", "clusters", "sample_weight", "missing"):
-            if given[name] is not None:
+            if inputs[name] is not None:
                 raise ArgumentTypeError(
-                    f"{name} is given without sensitive_features; accepted: both, or value=",
+                    f"{name} needs sensitive_features too. Pass sensitive_features=, or plan with "
+                    "value= alone.",
                     argument=name,
-                    mentions=(
-                        "sensitive_features",
-                        "value",
-                    ),
+                    mentions=("sensitive_features", "value"),
+                    code="missing-argument",
                 )
         if strata is not None:
             raise ArgumentTypeError(
-                "strata goes with data, which tell how gaps vary within them, not with value",
+                "strata needs data, from which the variance of gaps within strata is estimated. "
+                "Pass data, or remove strata.",
                 argument="strata",
+                mentions=("data",),
+                code="missing-argument",
             )
         return None
     within, own_strata = within_strata(strata)
-    table = AuditTable.make(**given, strata=own_strata, extra=named_columns(metric))
+    table = AuditTable.make(**inputs, strata=own_strata, extra=named_columns(metric))
     if within and table.strata and group_sizes is not None:
         raise ArgumentTypeError(
-            "group_sizes does not go with strata, whose rows are in the proportions of the data; "
-            "accepted: one of them",
+            "group_sizes cannot be combined with strata: rows are then in the proportions of the "
+            "data. Remove one of them.",
             argument="group_sizes",
+            mentions=("strata",),
+            code="conflicting-arguments",
         )
     return pose_metric(
         table,
@@ -89,14 +100,14 @@ def question_of(
     )
 
 
-#: By group: a number for each.
+#: A number for each group.
 Numbers = dict[Any, float]
 
 
 def from_data(
     question: PermutationQuestion,
 ) -> tuple[dict[Any, int], Numbers, Numbers | None, Numbers | None, int]:
-    """Return sizes, deviations, of rates also values and shares, and the number of pairs."""
+    """Return sizes, deviations, values and shares (of rates only), and the number of pairs."""
     problem = question.problem
     deviations = problem.deviations()
     sizes = dict(zip(deviations, problem.n_rows, strict=True))
@@ -104,8 +115,9 @@ def from_data(
     if flat:
         raise ArgumentError(
             f"{problem.metric.name} does not vary, or has no standard error, in "
-            f"{', '.join(map(repr, flat))}, so the data do not tell how large a gap must be; "
-            "accepted: data in which it varies, or value=",
+            f"{', '.join(map(repr, flat))}, so these data cannot be used for planning. Pass data "
+            "in which it varies, or value=.",
+            argument="metric",
             mentions=("value",),
         )
     values = shares = None
@@ -117,7 +129,7 @@ def from_data(
 
 
 def error_within(question: PermutationQuestion) -> float:
-    """Return the largest standard error of a gap within strata, times the root of all rows."""
+    """Return the largest standard error of a gap within strata, times the square root of rows."""
     problem = question.problem
     gaps = {pair: problem.gap(pair) for pair in question.pairs}
     unknown = [
@@ -128,7 +140,8 @@ def error_within(question: PermutationQuestion) -> float:
     if unknown:
         raise ArgumentError(
             f"the gap of {problem.metric.name} within strata does not vary, or has no standard "
-            f"error, of {'; '.join(unknown)}; accepted: strata in which it varies, or fewer of them"
+            f"error, for {'; '.join(unknown)}. Pass coarser strata, in which it varies.",
+            argument="strata",
         )
     error = max(gap.standard_error for gap in gaps.values())
     return error * math.sqrt(sum(problem.n_rows))
@@ -141,23 +154,27 @@ def from_value(
     group_sizes: Any,
     whole: bool,
 ) -> tuple[dict[Any, int], Numbers, Numbers, Numbers]:
-    """Return sizes, deviations, values and shares of equal proportions."""
+    """Return sizes, deviations, values and shares, if all groups have the same proportion."""
     if value is None:
         raise ArgumentTypeError(
-            "there are neither data (sensitive_features, ...) nor a value to plan with; accepted: "
-            "one of them",
+            "value is None, and there are no data. Pass value=, or sensitive_features= with the "
+            "columns of the metric.",
+            argument="value",
             mentions=("sensitive_features",),
+            code="missing-argument",
         )
     if not metric.is_proportion:
         raise ArgumentError(
-            f"value goes with proportions; how much {metric.name} varies must come from data",
+            f"value is for proportions only: the variance of {metric.name} must be estimated from "
+            "data. Pass data instead.",
             argument="value",
         )
     value = arguments.level("value", value)
     if group_sizes is None:
         raise ArgumentTypeError(
-            "group_sizes is None; without data it says how many rows there are",
+            "group_sizes is None. Without data, pass the rows of each group.",
             argument="group_sizes",
+            code="missing-argument",
         )
     sizes = sizes_of(group_sizes, None, whole)
     accepted = "a number above 0, up to 1, or one for each group"
@@ -167,7 +184,8 @@ def from_value(
     shares: list[Any] = list(share) if arguments.is_listing(share) else [share] * len(sizes)
     if len(shares) != len(sizes):
         raise ArgumentError(
-            f"share has {len(shares)} entries for {len(sizes)} groups", argument="share"
+            f"share has {len(shares)} entries; accepted: one for each of the {len(sizes)} groups",
+            argument="share",
         )
     for part in shares:
         if not isinstance(part, int | float | np.number):
@@ -180,7 +198,7 @@ def from_value(
 
 
 def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any, int]:
-    """Return the rows of each group; proportions, if they need not be whole."""
+    """Return the rows of each group, or their proportions if ``whole`` is False."""
     accepted = "a mapping or sequence with a number for each group, at least two"
     if not arguments.is_listing(group_sizes):
         raise ArgumentTypeError(
@@ -211,12 +229,7 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
             argument="group_sizes",
         )
     if whole:
-        return {
-            group: arguments.count(
-                f"group_sizes of {group_name(group)}", entries[group], 1, MOST_ROWS
-            )
-            for group in order
-        }
+        return {group: _whole_size(group, entries[group]) for group in order}
     for group, size in entries.items():
         if not arguments.is_number(size) or not math.isfinite(arguments.as_float(size)):
             raise ArgumentTypeError(
@@ -229,3 +242,11 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
                 argument="group_sizes",
             )
     return {group: entries[group] for group in order}
+
+
+def _whole_size(group: Any, size: Any) -> int:
+    try:
+        return arguments.count(f"group_sizes of {group_name(group)}", size, 1, MOST_ROWS)
+    except FairAuditError as error:
+        error.argument = "group_sizes"
+        raise

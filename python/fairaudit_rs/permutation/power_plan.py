@@ -1,4 +1,4 @@
-"""The result of a power plan: gaps, group sizes and power."""
+"""The result of `minimum_detectable_gap` and `sample_size`, and the power formulas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_ROWS = 10**15
-#: Of proportions: larger margins have no score test.
+#: Larger margins of proportions have no score test.
 _LARGEST_MARGIN = 1 - 1e-9
 
 
@@ -37,12 +37,12 @@ class Proportions(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """The part of a gap that an exact test loses because counts are whole numbers."""
+        """The part of a gap that an exact test loses because counts are discrete."""
         return 0.5 * (1 / self.n_first + 1 / self.n_second)
 
     @property
     def pooled(self) -> float:
-        """The rate of both together."""
+        """The pooled rate."""
         hits = self.n_first * self.first + self.n_second * self.second
         return hits / (self.n_first + self.n_second)
 
@@ -64,7 +64,7 @@ class Proportions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PowerPlan(Result):
-    """A gap, the sizes of the groups, and the power of the test to see the gap, or its absence.
+    """A gap, the group sizes, and the power of the test to find the gap or show its absence.
 
     ``float(plan)`` is the gap, ``str(plan)`` a sentence.
 
@@ -73,39 +73,39 @@ class PowerPlan(Result):
     metric : str
         Name of the metric.
     group_sizes : dict
-        Rows of each group (of a correlation: of all).
+        Rows of each group (for a correlation: all rows).
     standard_deviations : dict
-        Of the metric of each group per row: its standard error is this over the root of the rows.
+        By group, per row: the standard error of the metric is this over the square root of rows.
     gap : float
-        The gap of two groups; of more, a gap that is seen in any pair. With the goal
-        ``"equivalence"`` the margin of `equivalence_test`.
+        The gap between two groups; with more groups, a gap that is found in any pair. With the
+        goal ``"equivalence"`` the margin of `equivalence_test`.
     power : float
-        Probability that the test rejects when the gap is there; with the goal ``"equivalence"``,
-        when there is none.
+        Probability that the test rejects if the gap exists; with the goal ``"equivalence"``, if
+        there is no gap.
     confidence_level : float
         1 minus the level of the test.
     alternative : str
-        ``"two-sided"`` or one of the one-sided ones.
+        ``"two-sided"``, ``"greater"`` or ``"less"``.
     n_comparisons : int
-        Number of pairs among which the level is shared; with the goal ``"equivalence"``, which
-        must all be shown to be equal.
+        Number of pairs that share the level, or with the goal ``"equivalence"`` that must all be
+        shown to be equal.
     reference : optional
-        The group that all others are compared with; None when all are with all.
+        The group that all others are compared with; None if all pairs are compared.
     goal : str
         ``"difference"`` for `permutation_test`, ``"equivalence"`` for `equivalence_test`.
     values : dict or None
-        Proportions that were planned with: their test is exact. None for other metrics.
+        The assumed proportion of each group, for the exact test. None for other metrics.
     shares : dict or None
         Share of the rows of each group in the denominator of a proportion.
     attribute : str
         Names of the sensitive features; "" without data.
-    left_out : tuple of LeftOut
-        Groups of the data that the plan has not, with their rows and the reason.
+    left_out : tuple of ExcludedGroup
+        Groups of the data that are not in the plan, with their rows and the reason.
     warnings : tuple of str
-        What a reader must know besides the numbers.
+        Remarks on the numbers.
     error_within : float or None
-        Within strata: the standard error of the gap that is hardest to tell, times the root of all
-        rows; None for gaps of all rows.
+        Within strata: the largest standard error of a gap, times the square root of all rows; None
+        for gaps of all rows.
     strata : tuple of str
         Names of the strata within which gaps are taken.
     """
@@ -132,12 +132,12 @@ class PowerPlan(Result):
         return self.gap
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return what a reader must know besides the sentence."""
+        """Return the remarks that are printed after the sentence."""
         left_out = [note_on_excluded(self.left_out)] if self.left_out else []
         return (*self.warnings, *left_out)
 
     def summary(self) -> str:
-        """Return a sentence that says what is found."""
+        """Return a sentence that an auditor can quote."""
         sizes = ", ".join(
             f"{n:,} of {group_name(g, self.attribute)}" for g, n in self.group_sizes.items()
         )
@@ -170,7 +170,7 @@ class PowerPlan(Result):
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the gap of the two compared groups that are hardest to tell apart."""
+        """The largest standard error of a gap between two compared groups."""
         if self.error_within is not None:
             return self.error_within / math.sqrt(sum(self.group_sizes.values()))
         return math.sqrt(sum(self._variance(group) for group in self._hardest))
@@ -180,7 +180,7 @@ class PowerPlan(Result):
 
     @property
     def _hardest(self) -> list[Any]:
-        """The two compared groups that are hardest to tell apart; of a correlation the only one."""
+        """The two compared groups with the largest standard error; one entry for a correlation."""
         groups = sorted(self.group_sizes, key=self._variance)
         if self.reference is None:
             return groups[-2:]
@@ -188,11 +188,11 @@ class PowerPlan(Result):
         return [groups[-1], self.reference]
 
     def power_at(self, gap: float) -> float:
-        """Return the power to see another gap with these groups, or to show another margin."""
+        """Return the power for another gap or margin, with the same group sizes."""
         return self._power(gap, 1.0)
 
     def _power(self, gap: float, times: float) -> float:
-        """Return the power with so many times the rows."""
+        """Return the power with ``times`` as many rows."""
         error = self.standard_error / math.sqrt(times)
         proportions = self._proportions(times)
         if self.goal == "equivalence":
@@ -203,7 +203,7 @@ class PowerPlan(Result):
         return power_of(gap, error, self._level, self.alternative, exact=proportions)
 
     def _proportions(self, times: float) -> Proportions | None:
-        """Return the proportions of the two hardest groups, and their rows in the denominator."""
+        """Return the proportions of the two hardest groups, with ``times`` as many rows."""
         if self.values is None or self.shares is None:
             return None
         first, second = self._hardest
@@ -213,20 +213,20 @@ class PowerPlan(Result):
     @property
     def _level(self) -> float:
         level = 1 - self.confidence_level
-        # All margins must be met: nothing is shared.
+        # All pairs must pass, so the level is not shared.
         return level if self.goal == "equivalence" else level / self.n_comparisons
 
     def curve(
         self, gaps: ArrayLike | None = None, n_rows: Sequence[int] | None = None
     ) -> pl.DataFrame:
-        """Return the power over gaps and numbers of rows, which keep the shares of the groups.
+        """Return the power over gaps and total rows, with fixed proportions of the groups.
 
         Parameters
         ----------
         gaps : array of float, optional
             Gaps; by default from 0 to twice that of the plan.
         n_rows : sequence of int, optional
-            Rows in all; by default those of the plan.
+            Total rows; by default those of the plan.
 
         Returns
         -------
@@ -277,11 +277,11 @@ class PowerPlan(Result):
 def power_of(
     gap: float, error: float, level: float, alternative: str, exact: Proportions | None = None
 ) -> float:
-    """Return the power of a test; a gap counts in the direction of the alternative.
+    """Return the power of a normal test, or of the exact test of two proportions.
 
-    Of a normal test, or of the exact one of two proportions: its critical value is that of the
-    pooled rate, and what is lost by whole numbers is (1 / n_1 + 1 / n_2) / 2 of the gap, the
-    correction of Casagrande, Pike and Smith (1978).
+    The gap is measured in the direction of the alternative. The critical value of the exact test is
+    that of the pooled rate, and the discreteness of counts costs it (1 / n_1 + 1 / n_2) / 2 of the
+    gap, the correction of Casagrande, Pike and Smith (1978).
     """
     lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
     two_sided = alternative == "two-sided"
@@ -293,7 +293,7 @@ def power_of(
 def power_of_equivalence(
     margin: float, error: float, level: float, proportions: Proportions | None
 ) -> float:
-    """Return the power of two one-sided tests to show that a gap, which is 0, is below a margin."""
+    """Return the power of two one-sided tests to show that a true gap of 0 is below a margin."""
     if margin <= 0:
         return 0.0
     low = high = error
@@ -306,15 +306,15 @@ def power_of_equivalence(
 
 
 def _normal_above(tail: float) -> float:
-    """Return what a standard normal number exceeds with a probability, however small."""
+    """Return the upper quantile of the normal distribution, also for tiny tail probabilities."""
     return _native.normal_quantile(1 - tail) if 1 - tail < 1 else normal_of_tail(tail)
 
 
 def smallest_gap(power_at: Callable[[float], float], power: float, start: float) -> float:
-    """Return the smallest gap, or margin, that is found with the power; from a first guess."""
+    """Return the smallest gap or margin with the required power, given a first guess."""
     if power <= power_at(0.0):
         return 0.0
-    # Without an error there is no first guess.
+    # The first guess is 0 if the standard error is.
     low, high = 0.0, start or math.ulp(0.0)
     while power_at(high) < power:
         high *= 2

@@ -1,9 +1,9 @@
-"""The interface of a metric on data with groups, for all procedures.
+"""`Problem`: the interface to a metric on grouped data, which all procedures use.
 
-A `Problem` knows the metric of each group, makes the native test of any of the groups, gives gaps
-and intervals, says what it cannot, and draws its rows other groups. There is one for counts
-(`counts`, `joint`), rows (`rows`), correlations (`correlation`) and any function (`callable`). It
-does not change, and it can be sent to other processes: native tests are made there anew.
+A `Problem` has the metric of each group, makes native tests, gaps and intervals, explains what it
+cannot compute, and simulates groups. There are subclasses for counts (`counts`, `joint_problem`),
+rows (`rows`), correlations (`correlation`) and functions (`function_problem`). Problems are
+immutable and can be pickled; native tests are then made again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOOTSTRAP_METHODS = ("studentized", "basic", "percentile")
 
 @dataclass(frozen=True)
 class Gap:
-    """A difference of two groups."""
+    """The difference between two groups."""
 
     estimate: float
     standard_error: float
@@ -48,13 +48,13 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(Value, ABC):
-    """A metric and the groups of a test, in the order in which they are compared."""
+    """A metric and the groups of a test, in the order of the comparison."""
 
     metric: Metric
     keys: tuple[GroupKey, ...]
     n_rows: tuple[int, ...]
     scaling: str
-    #: Threads for what is prepared once: native tests.
+    #: Threads for making native tests.
     n_threads: int | None = field(default=None, compare=False)
     #: Names of the attributes that make the groups, for people.
     features: tuple[str, ...] = field(default=(), compare=False)
@@ -75,7 +75,7 @@ class Problem(Value, ABC):
 
     @property
     def components(self) -> Sequence[Problem]:
-        """The problems whose values are shown: those of the parts of a joint criterion."""
+        """The components of a joint criterion, or the problem itself."""
         return (self,)
 
     @property
@@ -85,17 +85,17 @@ class Problem(Value, ABC):
 
     @property
     def stratified(self) -> bool:
-        """Return whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within the user's strata."""
         return False
 
     @property
     def is_proportion(self) -> bool:
-        """Return whether values are shares of rows that all count the same."""
+        """Return whether values are proportions of unweighted, unclustered rows."""
         return self.metric.is_proportion
 
     @property
     def is_studentized(self) -> bool:
-        """Return whether tests divide by variances that each group has of its own."""
+        """Return whether tests divide by the variance of each group."""
         return self.scaling in ("unpooled", "corrected")
 
     @property
@@ -125,7 +125,7 @@ class Problem(Value, ABC):
         return None
 
     def gap(self, pair: Pair) -> Gap:
-        """Return the difference of two groups, within strata of the user's if there are any."""
+        """Return the difference of two groups, within the user's strata if there are any."""
         if pair not in self._gaps:
             self._gaps[pair] = self._gap(pair)
         return self._gaps[pair]
@@ -143,7 +143,7 @@ class Problem(Value, ABC):
 
     @cached_property
     def by_stratum(self) -> StratumValues | None:
-        """The metric by stratum and group; None without strata of the user's."""
+        """The metric by stratum and group; None without the user's strata."""
         return None
 
     def homogeneity(self, pair: Pair) -> Homogeneity:
@@ -152,7 +152,7 @@ class Problem(Value, ABC):
         return Homogeneity.unknown(f"there is no such test of {self.metric.name}")
 
     def within_strata(self, pair: Pair) -> PairWithinStrata | None:
-        """Return the values of two groups within strata; None without strata of the user's."""
+        """Return the values of two groups within strata; None without the user's strata."""
         if self.by_stratum is None:
             return None
         return self.by_stratum.compare_pair(pair, lambda: self.homogeneity(pair))
@@ -163,7 +163,7 @@ class Problem(Value, ABC):
         return not self.stratified or self.is_proportion
 
     def compared(self, pair: Pair) -> tuple[float, float]:
-        """Return the values of two groups that their ratio is made of."""
+        """Return the two values whose ratio is taken."""
         first, second = (self.evaluations[i].value for i in pair)
         return first, second
 
@@ -172,12 +172,12 @@ class Problem(Value, ABC):
         return log_ratio(self, pair)
 
     def certain_groups(self) -> list[str]:
-        """Return the groups whose metric shows no variation at all."""
+        """Return the names of groups in which the metric does not vary."""
         named = zip(self.names, self.evaluations, strict=True)
         return [name for name, evaluation in named if evaluation.variance == 0]
 
     def notes_of_strata(self) -> list[str]:
-        """Note what strata of the user's do to gaps."""
+        """Return notes on the user's strata."""
         return notes_of_strata(self)
 
     # -- tests -------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Problem(Value, ABC):
 
     @property
     def call(self) -> _native.Call:
-        """How native tests are made."""
+        """The threads for making native tests."""
         return _native.Call(self.n_threads)
 
     @cached_property
@@ -204,7 +204,7 @@ class Problem(Value, ABC):
     def test(self, chosen: Sequence[int] | None = None) -> Any:
         """Return the native test of the groups at some positions; of all by default.
 
-        That of all groups is kept, and the last one of others: they hold rows of their own.
+        The test of all groups is cached, and the last one of other groups: tests copy their rows.
         """
         wanted = self.everything if chosen is None else tuple(chosen)
         if wanted not in self._tests:
@@ -219,37 +219,37 @@ class Problem(Value, ABC):
 
     @property
     def known_range(self) -> Interval | None:
-        """The least and the greatest value of a mean of rows that all count the same, and alone."""
+        """The known range of row values, for means of unweighted, unclustered rows; else None."""
         return None
 
     def is_melded(self, groups: Sequence[int]) -> bool:
-        """Return whether some of the groups need limits from what is known of their values."""
+        """Return whether one of the groups needs melded limits."""
         del groups
         return False
 
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
-        """Return limits of all groups from what is known of their values; None without need."""
+        """Return the melded limits of all groups; None if these groups do not need them."""
         del groups, draws, call
 
     @property
     def melding_method(self) -> str | None:
-        """The name of these limits, where they can be wanted."""
+        """The name of the melded limits; None if no group needs them."""
         return None
 
     @property
     def unit(self) -> str:
-        """The word for the rows, or clusters of rows, that exchange their groups."""
+        """The name of the units that exchange their groups: "rows" or "clusters"."""
         return "rows"
 
     @property
     def melding_note(self) -> str | None:
-        """The note on tests and intervals that use these limits."""
+        """The note on tests and intervals that use melded limits."""
         return None
 
     def why_withheld(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
-        """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
+        """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
         del pair, shifts, rejected
         return None
 
@@ -258,40 +258,40 @@ class Problem(Value, ABC):
     ) -> NDArray[np.uint64]:
         """Count the joint replicates that reach the step-down statistic of each pair.
 
-        Counts of ranges of replicates add up; `adjusted` makes p-values of them.
+        Counts of several ranges of replicates can be summed; `adjusted` turns them into p-values.
         """
         counts: NDArray[np.uint64] = self.test().max_t(pairs, draws, call)
         return counts
 
     def adjusted(self, pairs: Sequence[Pair], counts: NDArray[np.uint64], n: int) -> list[float]:
-        """Return adjusted two-sided p-values of all pairs, of the counts of n replicates."""
+        """Return adjusted two-sided p-values of all pairs from the counts of n replicates."""
         pvalues: list[float] = self.test().max_t_pvalues(pairs, counts, n)
         return pvalues
 
     def scaled(
         self, statistic: float, null: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64]]:
-        """Divide the statistic and its null distribution by what all replicates share."""
+        """Divide the statistic and its null distribution by a scale that all replicates share."""
         return statistic, null
 
     # -- intervals ---------------------------------------------------------------------------
 
     @property
     def gap_method(self) -> str:
-        """How the gap of a test gets its interval when nobody chooses."""
+        """The default interval method for gaps."""
         if self.is_proportion:
             return "mantel-haenszel" if self.stratified else "newcombe"
         return "mover" if self.prefers_mover and not self.stratified else "delta"
 
     def chosen_gap_method(self, wanted: str) -> str:
-        """Return the method behind a word, or raise when there is no such interval."""
+        """Return the interval method of this name, or raise if the metric does not support it."""
         if wanted == "auto":
             return self.gap_method
         if wanted == "inversion" and self.scaling != "corrected":
             raise ArgumentError(
-                f"interval is 'inversion' for {self.metric.name} with studentize "
-                f"{self.scaling!r}; accepted: 'auto' and, for means and ratios of sums with "
-                "studentize='auto', 'inversion'",
+                f"interval is 'inversion' for {self.metric.name} with studentize={self.scaling!r}. "
+                "Pass interval='auto'; 'inversion' is for means and ratios of sums with "
+                "studentize='auto'.",
                 argument="interval",
                 mentions=("studentize",),
             )
@@ -311,7 +311,7 @@ class Problem(Value, ABC):
         return wanted
 
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
-        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        """Return the interval methods of the metric; the first is the default."""
         of_all = ("studentized", "delta", "basic", "percentile")
         del scale
         if self.stratified:
@@ -323,33 +323,33 @@ class Problem(Value, ABC):
         return (*of_all, "mover") if self.is_bounded else of_all
 
     def why_not(self, method: str) -> str:
-        """Say why there is no interval by a method."""
+        """Return why the metric has no interval by a method."""
         if self.stratified:
             return "within strata of your own"
         if method == "mantel-haenszel":
-            return "which has no strata, or is not a proportion of rows that count the same"
+            return "which has no strata, or is not a proportion without weights and clusters"
         if method == "inversion":
-            return "which is no mean or ratio of sums, nor a rate of weighted rows or of clusters"
+            return "which is not a mean, ratio of sums, or rate of weighted rows or clusters"
         if method == "mover":
             return (
-                "a proportion, whose method of this kind is 'score'"
+                "a proportion (use 'score')"
                 if self.is_proportion
-                else "whose values in the groups have no limits between two known ends"
+                else "whose values have no limits within a known range"
             )
-        return "which is not a proportion of rows that count the same"
+        return "which is not a proportion without weights and clusters"
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether values lie between two known ends and have limits there."""
+        """Return whether values lie in a known finite range and have confidence limits."""
         return math.isfinite(self.bound) and self.metric.kind.reads in ("classes", "scores")
 
     @property
     def prefers_mover(self) -> bool:
-        """Return whether limits of the values are what gaps and ratios are best made of."""
+        """Return whether MOVER is the best method for gaps and ratios."""
         return self.is_bounded
 
     def notes_of_limits(self) -> list[str]:
-        """Note the groups in which the metric has no limits."""
+        """Return a note on groups in which the metric has no limits."""
         bare = [n for i, n in enumerate(self.names) if not self.limited(i).is_known]
         if not bare:
             return []
@@ -364,13 +364,13 @@ class Problem(Value, ABC):
         return mover.by_logit(entry.value, math.sqrt(entry.variance), self.metric.range)
 
     def formula(self, method: str) -> FormulaMethod:
-        """Return a method of intervals and margins that needs no replicates."""
+        """Return the `FormulaMethod` of this name."""
         return FORMULAS[method](self)
 
     def value_interval(self, position: int, level: float) -> tuple[str, Interval]:
-        """Return how the metric of a group gets an interval without replicates, and the interval.
+        """Return the method and the interval of a group value, without replicates.
 
-        The normal law where no better formula is known; its limits end where the metric does.
+        The normal distribution is used if there is no better formula; limits stay in the range.
         """
         if not self.metric.kind.has_gap_interval:
             return "", NOTHING
@@ -382,12 +382,12 @@ class Problem(Value, ABC):
         return method, (max(low, least), min(high, most)) if low <= high else NOTHING
 
     def shown_method(self, method: str) -> str:
-        """Return the name of a method of `interval_methods` in results."""
+        """Return the name of an interval method in results."""
         return method
 
     @property
     def bound(self) -> float:
-        """Return the largest gap that there can be."""
+        """The largest possible gap."""
         low, high = self.metric.range
         return high - low
 
@@ -403,8 +403,7 @@ class Problem(Value, ABC):
             first, second = (SampleProportion(entry.value, entry.denominator) for entry in entries)
             return newcombe_interval(first, second, z)
         if method == "mover":
-            one, other = (self.limited(i) for i in pair)
-            return mover.difference_interval(one, other, z)
+            return mover.difference_interval(self.limited(pair[0]), self.limited(pair[1]), z)
         gap = self.gap(pair)
         if replicates is not None:
             i, j = pair
@@ -427,7 +426,7 @@ class Problem(Value, ABC):
     def inverted(
         self, null: NDArray[np.float64], level: float, alternative: str
     ) -> Interval | None:
-        """Return what a test does not reject, given its null distribution; None: another way."""
+        """Return the interval that inverts a null distribution; None if not supported."""
         del null, level, alternative
         return None
 
@@ -442,7 +441,7 @@ class Problem(Value, ABC):
 
     @property
     def has_bootstrap_t(self) -> bool:
-        """Return whether replicates can have variances of their own."""
+        """Return whether bootstrap replicates can be studentized."""
         return "studentized" in self.interval_methods()
 
     def bootstrap_t(self, draws: _native.Draws, call: _native.Call) -> Bootstrap:
@@ -459,35 +458,35 @@ class Problem(Value, ABC):
         }
 
     def equal(self, null: str) -> NullAudits:
-        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle":
             return ShuffledGroups(self.test())
         raise ArgumentError(
-            f"null is {null!r} for {self.metric.name}, which has no influence of the rows of a "
-            "group; accepted: 'shuffle'",
+            f"null is {null!r} for {self.metric.name}, which has no row influences; accepted: "
+            "'shuffle'",
             argument="null",
         )
 
     def unequal(self, gap: float) -> TiltedSampler[Any]:
-        """Return what makes problems of the same rows, in which the first group has a gap."""
+        """Return a sampler of problems with the same rows and a gap of the first group."""
         raise ArgumentError(
-            f"gaps holds {gap:g} for {self.metric.name}; accepted: gaps of rates and other metrics "
-            "of counts, of the AUC, and of means and ratios of row values",
+            f"gaps contains {gap:g}, but gaps of {self.metric.name} cannot be simulated. Pass no "
+            "gaps, or use a metric of counts, the AUC, or a mean or ratio of row values.",
             argument="gaps",
         )
 
-    # -- what checks share -------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def shortages(self, rows_of: Callable[[int], str | None]) -> dict[int, str]:
         """Return why groups have no value of the metric, or cannot be studentized."""
-        found = {}
+        reasons = {}
         for i, entry in enumerate(self.evaluations):
             if math.isnan(entry.value):
-                found[i] = f"{rows_of(i)}; {self.metric.name} is not defined there"
+                reasons[i] = f"{rows_of(i)}; {self.metric.name} is not defined there"
             elif self.is_studentized and (math.isnan(entry.variance) or self.n_rows[i] < 2):
-                found[i] = f"{rows_of(i)}; a studentized {self.metric.name} needs at least 2"
-        return found
+                reasons[i] = f"{rows_of(i)}; a studentized {self.metric.name} needs at least 2"
+        return reasons
 
     def refuse(self, shortages: Mapping[int, str]) -> None:
-        """Raise when there are groups that cannot be compared; the message names them all."""
+        """Raise if some groups cannot be compared; the message names them all."""
         refuse_groups(shortages, self.keys, self.names)

@@ -1,4 +1,4 @@
-"""From the arguments of a public call to a problem: what is compared, and how rows are drawn."""
+"""Turns a table, a metric and the arguments of a call into a `PermutationQuestion`."""
 
 from __future__ import annotations
 
@@ -38,40 +38,40 @@ _MOST_LEVELS = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class PermutationQuestion:
-    """A problem with what a result says about its data."""
+    """A problem, with the pairs to compare and notes on its data."""
 
     problem: Problem
     n_rows: int
     n_missing: int
     features: tuple[str, ...]
-    #: Strata of the user's that rows are exchanged within.
+    #: Names of the user's strata within which rows are exchanged.
     strata_names: tuple[str, ...]
-    #: Strata that the data hold and that nobody asked for.
+    #: Names of strata in the data that are not used.
     unused_strata: tuple[str, ...] = ()
     pairs: list[tuple[int, int]]
-    #: The series of replicates of each pair.
+    #: The random stream of each pair; empty for the default.
     series: tuple[int, ...] = ()
-    #: Which rows exchange their groups.
+    #: Description of the rows that exchange their groups.
     exchanged: str
     #: Groups that are not compared.
     left_out: tuple[ExcludedGroup, ...] = ()
-    #: What a reader must know of how the rows were read.
+    #: Remarks on how the rows were read.
     notes: tuple[str, ...] = ()
-    #: Of gaps within strata of the user's: the metric in all rows of each group.
+    #: For gaps within the user's strata: the problem over all rows, without strata.
     marginal: Problem | None = None
-    #: The weight of each group where rows with weights are left out; None where none is.
+    #: The total weight of each group, if weighted rows are excluded; else None.
     people: dict[Any, float] | None = None
-    #: Rows of clusters in several groups that are left out.
+    #: Number of excluded rows: those of clusters in several groups.
     n_dropped: int = 0
 
     @cached_property
     def within(self) -> tuple[PairWithinStrata, ...]:
-        """The values of each pair within strata of the user's; nothing without strata."""
-        found = (self.problem.within_strata(pair) for pair in self.pairs)
-        return tuple(pair for pair in found if pair is not None)
+        """The values of each pair within the user's strata; empty without strata."""
+        values = (self.problem.within_strata(pair) for pair in self.pairs)
+        return tuple(pair for pair in values if pair is not None)
 
     def notes_of_strata(self) -> list[str]:
-        """Note whether the gaps of pairs are the same in all strata."""
+        """Return notes on whether the gaps of pairs are the same in all strata."""
 
         def named(group: Any) -> str:
             return group_name(group, attribute_name(self.features))
@@ -80,22 +80,22 @@ class PermutationQuestion:
         if not within:
             return []
         known = [pair for pair in within if not math.isnan(pair.homogeneity.pvalue)]
-        told = list(within)
-        if len(told) > 1:
-            # Of several pairs the surest one, adjusted for all of them.
-            told = sorted(known, key=lambda strata: strata.homogeneity.pvalue)[:1]
+        reported = list(within)
+        if len(reported) > 1:
+            # Report only the pair with the smallest p-value, adjusted for all pairs.
+            reported = sorted(known, key=lambda strata: strata.homogeneity.pvalue)[:1]
         notes = [
             note_of_homogeneity(pair, f"{named(pair.first)} and {named(pair.second)}", len(known))
-            for pair in told
+            for pair in reported
         ]
         n_rows = dict(zip(map(group_label, self.problem.keys), self.problem.n_rows, strict=True))
         of_sample = note_of_sample(within, n_rows, only_varying=True)
         return notes if of_sample is None else [*notes, of_sample]
 
     def of_pairs(self, chosen: Collection[frozenset[Any]]) -> PermutationQuestion:
-        """Return the question of some of its pairs, given by the labels of their groups.
+        """Return the question with some of its pairs, chosen by the labels of their groups.
 
-        The test of a pair has the replicates that it has among all pairs.
+        Each pair keeps its replicates.
         """
         names = [group_label(key) for key in self.problem.keys]
         kept = [
@@ -108,11 +108,11 @@ class PermutationQuestion:
 
     @property
     def series_of_pairs(self) -> tuple[int, ...]:
-        """The series of replicates of each pair: that of all groups comes before them."""
+        """The random stream of each pair; by default, after that of all groups."""
         return self.series or tuple(range(1, 1 + len(self.pairs)))
 
     def notes_of_rows(self) -> list[str]:
-        """Note the rows and groups that take no part."""
+        """Return notes on excluded rows and groups."""
         notes = []
         if self.n_missing:
             part = "belong to no group" if self.problem.keys else "take no part"
@@ -125,7 +125,7 @@ class PermutationQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class _MetricReading:
-    """How a table is read for one metric."""
+    """The options for reading a table for one metric."""
 
     table: AuditTable
     metric: Metric
@@ -135,7 +135,7 @@ class _MetricReading:
     n_threads: int | None
 
     def cells(self) -> Cells:
-        """Return counts by all that the metric looks at."""
+        """Return counts by the columns of the metric."""
         return self.table.cells(
             columns=self.metric.needs,
             score_bins=self.score_bins,
@@ -144,7 +144,7 @@ class _MetricReading:
         )
 
     def score_levels(self) -> Cells | None:
-        """Return cells by score, binned or distinct; None when the rows are less work."""
+        """Return cells by score, binned or distinct; None if rows are faster."""
         if not self.table.source.holds_rows or self.score_bins is not None:
             return self.cells()
         limit = min(self.table.n_rows // _ROWS_PER_LEVEL, _MOST_LEVELS)
@@ -192,13 +192,12 @@ def pose_metric(
     with_marginal: bool = False,
     skips_certain: bool = False,
 ) -> PermutationQuestion:
-    """Ask a metric of a table: read what it needs and make the problem.
+    """Read what a metric needs from a table, and make the problem.
 
-    ``conditional`` says whether rows exchange their groups within strata: those of the table,
-    and what the metric conditions on. Groups without a value, or with too few rows, are left out
-    as if ``groups`` did not name them. ``with_marginal`` asks for the metric in all rows of each
-    group beside that within strata, ``skips_certain`` also leaves out groups in which it does not
-    vary.
+    ``conditional``: rows exchange their groups only within strata (those of the table, and those
+    that the metric conditions on). Groups without a value, or with too few rows, are excluded, as
+    if ``groups`` did not name them. ``with_marginal``: also make the problem without strata.
+    ``skips_certain``: also exclude groups in which the metric does not vary.
     """
     checked = arguments.check(undefined=undefined, min_group_size=min_group_size)
     weighted = "sample_weight" in table.roles or bool(table.clusters)
@@ -211,7 +210,7 @@ def pose_metric(
         reads == "classes" or (reads == "scores" and score_bins is not None)
     )
     if table.source.holds_rows and not counts_alone:
-        # Once for all that is read of it.
+        # Load the table once for all that follows.
         table = table.loaded(metric.name)
     reading = _MetricReading(
         table=table,
@@ -222,7 +221,7 @@ def pose_metric(
         n_threads=n_threads,
     )
     if reads == "attribute":
-        why = f"does not go with {metric.name}, a correlation, which has no groups"
+        why = f"does not apply to {metric.name}, a correlation without groups. Remove it."
         check_unused(checked.undefined, checked.min_group_size, why)
         return _correlation(reading, groups, reference, scaling)
     cells = None
@@ -261,13 +260,13 @@ def pose_metric(
         return RowProblem.make(taken, metric, keys, scaled, within, n_threads)
 
     def make(keys: Sequence[GroupKey]) -> Problem:
-        made = problem_of(keys, scaling, conditional)
+        problem = problem_of(keys, scaling, conditional)
         if skips_certain and checked.undefined == "skip":
-            certain = [i for i, entry in enumerate(made.evaluations) if not entry.variance > 0]
-            made.refuse(dict.fromkeys(certain, f"no variation of {metric.name} to plan with"))
-        return made
+            certain = [i for i, entry in enumerate(problem.evaluations) if not entry.variance > 0]
+            problem.refuse(dict.fromkeys(certain, f"no variation of {metric.name} to plan with"))
+        return problem
 
-    leaving = ExclusionRule(
+    rule = ExclusionRule(
         make=make,
         metric=metric.name,
         sizes=dict.fromkeys(chosen or (), 0) | counted.group_sizes(),
@@ -275,7 +274,7 @@ def pose_metric(
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
     )
-    problem, left_out = leaving.split_off(chosen or choose_groups(counted, groups, reference))
+    problem, left_out = rule.split_off(chosen or choose_groups(counted, groups, reference))
     marginal = None
     if with_marginal and problem.stratified:
         marginal = problem_of(problem.keys, scaling_of(studentize, metric, weighted), False)
@@ -305,15 +304,17 @@ def _correlation(
     reading: _MetricReading, groups: Sequence[Any] | None, reference: Any, scaling: str
 ) -> PermutationQuestion:
     metric, table = reading.metric, reading.table
-    for name, given in (
+    for name, is_set in (
         ("groups", groups is not None),
         ("reference", reference is not None),
         ("clusters", bool(table.clusters)),
         ("sample_weight", "sample_weight" in table.roles),
     ):
-        if given:
+        if is_set:
             raise ArgumentTypeError(
-                f"{name} does not go with {metric.name}, a correlation", argument=name
+                f"{name} does not apply to {metric.name}, a correlation. Remove it.",
+                argument=name,
+                code="conflicting-arguments",
             )
     rows = reading.attribute_rows()
     problem = CorrelationProblem.make(rows, metric, scaling, reading.n_threads)
@@ -333,35 +334,47 @@ def _check_bins(score_bins: Any, metric: Metric, table: AuditTable) -> None:
         return
     if not metric.kind.takes_bins:
         raise ArgumentTypeError(
-            f"score_bins goes with calibration_error and auc, not with {metric.name}",
+            f"score_bins applies to calibration_error and auc only, not to {metric.name}. Remove "
+            "it.",
             argument="score_bins",
+            code="conflicting-arguments",
         )
     if not table.source.holds_rows:
         raise ArgumentTypeError(
-            "score_bins does not go with data=cells, which hold their own bins",
+            "score_bins does not apply to data=cells, which have their own bins. Remove it.",
             argument="score_bins",
             mentions=("data",),
+            code="conflicting-arguments",
         )
 
 
 def _check_needs(metric: Metric, table: AuditTable) -> None:
-    """Refuse a metric of rows or columns that the table has not."""
+    """Raise if the table lacks rows or columns that the metric needs."""
     if metric.kind.reads in ("rows", "function", "attribute") and not table.source.holds_rows:
         table.source.in_memory(metric.name)
     missing = [name for name in metric.needs if name not in table.roles]
     if not missing:
         return
     if not table.source.holds_rows:
-        held = [name for name in ("y_true", "y_pred", "y_score") if name in table.roles]
-        raise ArgumentError(f"{metric.name} needs {missing[0]}; the cells hold {', '.join(held)}")
+        columns = [name for name in ("y_true", "y_pred", "y_score") if name in table.roles]
+        raise ArgumentError(
+            f"{missing[0]} is needed by {metric.name}, but the cells only have "
+            f"{', '.join(columns)}. Tabulate the data with {missing[0]}, or choose another metric.",
+            argument=missing[0],
+            code="missing-argument",
+        )
     hint = ""
     if missing[0] == "y_pred" and "y_score" in table.roles:
-        hint = "; pass y_pred=(y_score >= threshold)"
-    raise ArgumentError(f"{missing[0]} is None; {metric.name} needs it{hint}")
+        hint = ". Pass y_pred=(y_score >= threshold)."
+    raise ArgumentError(
+        f"{missing[0]} is None; {metric.name} needs it{hint}",
+        argument=missing[0],
+        code="missing-argument",
+    )
 
 
 def named_columns(metric: Metric) -> list[str]:
-    """Return the columns of data that a metric names besides those with roles."""
+    """Return the columns of the data that the metric itself names."""
     named = [value for value in (metric.numerator, metric.denominator) if isinstance(value, str)]
     return [name for name in named if name not in metric.columns]
 
@@ -376,8 +389,8 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool, stratified: bo
     kinds = {metric.variance, metric.kind.variance_of_units(stratified) if weighted else None}
     if word == "corrected" and word not in kinds:
         raise ArgumentError(
-            f"studentize is 'corrected' for {metric.name}; accepted: that of means and ratios of "
-            "sums, of weighted rows and of clusters, or 'auto', 'unpooled', 'none'",
+            f"studentize is 'corrected' for {metric.name}, which is not a mean, ratio of sums, or "
+            "rate of weighted rows or clusters; accepted: 'auto', 'unpooled', 'none'",
             argument="studentize",
         )
     if word == "pooled" and (weighted or metric.variance != "pooled"):
@@ -395,7 +408,7 @@ def scaling_of(value: str | bool, metric: Metric, weighted: bool, stratified: bo
 
 
 def split_strata(strata: Any) -> tuple[bool, Any]:
-    """Return whether rows exchange their groups within strata, and strata of the user's own."""
+    """Return whether rows exchange their groups within strata, and the user's strata."""
     if isinstance(strata, str) and strata == "auto":
         return True, None
     if strata is None or strata is False:
@@ -404,9 +417,9 @@ def split_strata(strata: Any) -> tuple[bool, Any]:
 
 
 def within_strata(strata: Any) -> tuple[bool, Any]:
-    """Return whether gaps are taken within strata, and those of the user's own.
+    """Return whether gaps are taken within strata, and the user's strata.
 
-    Without a test there is nothing that the metric's own strata could do.
+    Strata that the metric conditions on affect tests only, so they are ignored here.
     """
     return (False, None) if strata is None else split_strata(strata)
 
@@ -414,7 +427,7 @@ def within_strata(strata: Any) -> tuple[bool, Any]:
 def describe_exchange(
     metric: Metric, conditions_on: str | None, strata_names: Sequence[str], rows_word: str
 ) -> str:
-    """Say which rows exchange their groups."""
+    """Return a description of the rows that exchange their groups."""
     rows = {
         "denominator": metric.denominator_rows or "rows of the denominator",
         "label": "rows of the same label",

@@ -1,7 +1,8 @@
-"""Audits of a test on one's own data: groups that are equal, or have a gap.
+"""Simulates groups on the user's own rows, to measure false alarms and power of a test.
 
-The native module draws equal groups (`audits` of a test, `WeakNull`); with a gap the same rows come
-with groups that are drawn anew. An audit depends on its index alone.
+The groups do not differ (false alarms) or have a given gap (power). Runs without a gap are drawn
+natively; for a gap, the rows get newly drawn groups. Each simulated run of the test is an "audit";
+its draws depend only on the seed and its index.
 """
 
 from __future__ import annotations
@@ -19,90 +20,91 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import ArgumentError
 
-Made = TypeVar("Made")
+ProblemT = TypeVar("ProblemT")
 Floats = NDArray[np.float64]
 
 
 class NullAudits(Protocol):
-    """Tests groups for which the null hypothesis is true, in many audits."""
+    """Runs a test many times on simulated groups."""
 
     @property
     def null(self) -> str:
-        """The null hypothesis of the groups: "shuffle" or "weak"."""
+        """The null that holds: "shuffle" (exchangeable groups) or "weak" (equal metric only)."""
 
     @property
     def note(self) -> str | None:
-        """Notes on the numbers."""
+        """A note on the simulation."""
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
-        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        """Return the two-sided p-value of every audit; NaN if a group has no value."""
 
 
 @dataclass(frozen=True)
 class ShuffledGroups:
-    """Groups that are shuffled as the test exchanges them: an audit is one of its replicates."""
+    """Treats one permutation replicate of the test as the observed data of each audit."""
 
     test: Any
     note: str | None = None
     null = "shuffle"
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
-        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        """Return the two-sided p-value of every audit; NaN if a group has no value."""
         pvalues: Floats = self.test.audits(n_resamples, draws, call)
         return pvalues
 
 
 @dataclass(frozen=True)
 class ResampledValues:
-    """Values that are centred in each group, drawn anew from it with replacement."""
+    """Redraws each group's centred values with replacement in each audit."""
 
     source: _native.WeakNull
     note: str | None = None
     null = "weak"
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
-        """Return the two-sided p-value of every audit; NaN where a group has no value."""
+        """Return the two-sided p-value of every audit; NaN if a group has no value."""
         return self.source.pvalues(n_resamples, draws, call)
 
 
-class TiltedSampler(ABC, Generic[Made]):
-    """Draws the first group more readily from units that move the metric, once a gap is given.
+class TiltedSampler(ABC, Generic[ProblemT]):
+    """Redraws the first group so that it has a given gap, favouring units with a large influence.
 
-    A tilt multiplies the odds of a unit by the exponential of its influence.
+    A tilt t multiplies a unit's odds of being in the first group by exp(t * influence).
     """
 
-    #: How readily a unit goes to the first group.
+    #: Probability of each unit to be in the first group.
     probability: Floats
 
     @abstractmethod
-    def draw(self, draws: _native.Draws, audit: int) -> Made:
-        """Return the problem of an audit."""
+    def draw(self, draws: _native.Draws, audit: int) -> ProblemT:
+        """Return the problem with the simulated groups of audit number ``audit``."""
 
     @abstractmethod
     def influence(self) -> Floats:
-        """Return how much a unit moves the metric, in standard deviations."""
+        """Return the standardised influence of each unit."""
 
     @abstractmethod
     def expected_gap(self, probability: Floats) -> float:
-        """Return the gap of the first group when units go to it with these probabilities."""
+        """Return the expected gap, given the probabilities of the first group."""
 
     @abstractmethod
-    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
-        """Return the number of rows of each unit, its stratum, the first group's share by it."""
+    def layout(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return rows and stratum of each unit, and the first group's share of each stratum."""
 
-    def with_gap(self, gap: float) -> TiltedSampler[Made]:
-        """Return what makes problems with an expected gap instead, or raise."""
+    def with_gap(self, gap: float) -> TiltedSampler[ProblemT]:
+        """Return a copy whose audits have this expected gap; raise if the data cannot reach it."""
         influence = self.influence()
-        rows, stratum, shares = self.base()
+        rows, stratum, shares = self.layout()
 
-        def at(tilt: float) -> Floats:
+        def probabilities(tilt: float) -> Floats:
             return _tilt(tilt * influence, rows, stratum, shares)
 
-        # What the metric's own strata make of the groups is there without a gap.
-        explained = self.expected_gap(at(0.0))
+        # The gap at tilt 0, which comes from the strata that the metric conditions on.
+        explained = self.expected_gap(probabilities(0.0))
 
         def reached(tilt: float) -> float:
-            return (self.expected_gap(at(tilt)) - explained) * math.copysign(1.0, gap)
+            simulated = self.expected_gap(probabilities(tilt)) - explained
+            return simulated * math.copysign(1.0, gap)
 
         high = math.copysign(0.1, gap)
         while reached(high) < abs(gap):
@@ -110,8 +112,8 @@ class TiltedSampler(ABC, Generic[Made]):
             if abs(high) > 50:
                 largest = math.copysign(reached(high), gap)
                 raise ArgumentError(
-                    f"gaps holds {gap:g}; these data reach {largest:.3g} at most when the groups "
-                    "are drawn anew",
+                    f"gaps contains {gap:g}, but redrawing the groups of these data reaches at "
+                    f"most {largest:.3g}. Pass smaller gaps.",
                     argument="gaps",
                 )
         low = 0.0
@@ -121,13 +123,13 @@ class TiltedSampler(ABC, Generic[Made]):
                 low = middle
             else:
                 high = middle
-        made = copy(self)
-        made.probability = at(high)
-        return made
+        tilted = copy(self)
+        tilted.probability = probabilities(high)
+        return tilted
 
 
 def _tilt(push: Floats, rows: Floats, stratum: NDArray[np.int64], shares: Floats) -> Floats:
-    """Return logistic(push + offset), the offset of each stratum keeping its expected share."""
+    """Return logistic(push + offset), where the offset of each stratum preserves its share."""
     low, high = np.full(len(shares), -700.0), np.full(len(shares), 700.0)
     totals = np.maximum(np.bincount(stratum, rows, len(shares)), 1e-300)
     probability = np.zeros(len(push))
@@ -140,85 +142,89 @@ def _tilt(push: Floats, rows: Floats, stratum: NDArray[np.int64], shares: Floats
 
 
 class CountUnits:
-    """Counts by stratum, group and class, and the part of each class that exchanges groups."""
+    """Counts by stratum, group and class, and the block of classes that each class belongs to.
 
-    def __init__(self, counts: NDArray[np.uint64], part: NDArray[np.int64]) -> None:
+    Groups are exchanged within blocks.
+    """
+
+    def __init__(self, counts: NDArray[np.uint64], block: NDArray[np.int64]) -> None:
         self.counts = np.ascontiguousarray(counts)
-        self.part = np.unique(part, return_inverse=True)[1].ravel()
-        self.n_parts = int(self.part.max()) + 1
+        self.block = np.unique(block, return_inverse=True)[1].ravel()
+        self.n_blocks = int(self.block.max()) + 1
 
 
-class TiltedCounts(TiltedSampler[Made]):
-    """Rows of one class; a unit is a class in a stratum."""
+class TiltedCounts(TiltedSampler[ProblemT]):
+    """`TiltedSampler` for counts: all rows of one class in one stratum are a unit."""
 
     def __init__(
         self,
         units: CountUnits,
-        make: Callable[[NDArray[np.uint64]], Made],
+        make: Callable[[NDArray[np.uint64]], ProblemT],
         *,
         influence: Floats,
         gap: Callable[[Floats, Floats], float],
     ) -> None:
         self.units, self.make = units, make
-        self.of_class, self.gap = influence, gap
+        self.influence_by_class, self.gap = influence, gap
 
-    def draw(self, draws: _native.Draws, audit: int) -> Made:
-        """Return the problem of an audit."""
+    def draw(self, draws: _native.Draws, audit: int) -> ProblemT:
+        """Return the problem with the simulated groups of audit number ``audit``."""
         counts = self.units.counts
         probability = self.probability.reshape(len(counts), -1)
         drawn = _native.tilted_counts(counts, probability, draws, audit, _native.Call())
         return self.make(drawn.reshape(counts.shape))
 
     def influence(self) -> Floats:
-        """Return how much a unit moves the metric, in standard deviations."""
+        """Return the standardised influence of each unit."""
         totals = self.units.counts.sum(axis=(0, 1)).astype(float)
-        spread = math.sqrt(float((self.of_class**2 * totals).sum() / totals.sum()))
-        scaled: Floats = np.tile(self.of_class / (spread or 1.0), len(self.units.counts))
+        influence = self.influence_by_class
+        spread = math.sqrt(float((influence**2 * totals).sum() / totals.sum()))
+        scaled: Floats = np.tile(influence / (spread or 1.0), len(self.units.counts))
         return scaled
 
-    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
-        """Return the number of rows of each unit, its stratum, the first group's share by it."""
-        counts, n_parts = self.units.counts.astype(float), self.units.n_parts
+    def layout(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return rows and stratum of each unit, and the first group's share of each stratum."""
+        counts, n_blocks = self.units.counts.astype(float), self.units.n_blocks
         rows = counts.sum(axis=1)
-        stratum = (np.arange(len(rows))[:, None] * n_parts + self.units.part).ravel()
-        first = np.bincount(stratum, counts[:, 0].ravel(), len(rows) * n_parts)
-        totals = np.bincount(stratum, rows.ravel(), len(rows) * n_parts)
+        stratum = (np.arange(len(rows))[:, None] * n_blocks + self.units.block).ravel()
+        first = np.bincount(stratum, counts[:, 0].ravel(), len(rows) * n_blocks)
+        totals = np.bincount(stratum, rows.ravel(), len(rows) * n_blocks)
         return rows.ravel(), stratum, first / np.maximum(totals, 1)
 
     def expected_gap(self, probability: Floats) -> float:
-        """Return the gap of the first group when units go to it with these probabilities."""
+        """Return the expected gap, given the probabilities of the first group."""
         rows = self.units.counts.sum(axis=1).astype(float)
         first = (rows * probability.reshape(rows.shape)).sum(axis=0)
         return self.gap(first, rows.sum(axis=0) - first)
 
 
-class TiltedRows(TiltedSampler[Made]):
-    """Rows or clusters of rows with an influence on the metric."""
+class TiltedRows(TiltedSampler[ProblemT]):
+    """`TiltedSampler` for rows: a unit is a row or a cluster."""
 
     def __init__(
         self,
         units: _native.Units,
-        make: Callable[[NDArray[Any]], Made],
+        make: Callable[[NDArray[Any]], ProblemT],
         *,
         influence: Callable[[], Floats],
         gap: Callable[[Floats], float],
     ) -> None:
         self.units, self.make = units, make
-        self.of_units, self.gap = influence, gap
+        self.influence_of_units, self.gap = influence, gap
 
-    def draw(self, draws: _native.Draws, audit: int) -> Made:
-        """Return the problem of an audit."""
+    def draw(self, draws: _native.Draws, audit: int) -> ProblemT:
+        """Return the problem with the simulated groups of audit number ``audit``."""
         call, of_row = _native.Call(), self.units.of_row
         codes = _native.tilted_groups(self.units, self.probability, draws, audit, call)
         return self.make(codes if of_row is None else codes[of_row])
 
     def influence(self) -> Floats:
-        """Return how much a unit moves the metric, in standard deviations."""
-        summed = self.of_units()
+        """Return the standardised influence of each unit."""
+        summed = self.influence_of_units()
         return summed / (float(summed.std()) or 1.0)
 
-    def base(self) -> tuple[Floats, NDArray[np.int64], Floats]:
-        """Return the number of rows of each unit, its stratum, the first group's share by it."""
+    def layout(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """Return rows and stratum of each unit, and the first group's share of each stratum."""
         group, stratum = self.units.group, self.units.stratum
         codes = np.zeros(len(group), np.int64) if stratum is None else stratum.astype(np.int64)
         n = int(codes.max()) + 1
@@ -227,6 +233,6 @@ class TiltedRows(TiltedSampler[Made]):
         return np.ones(len(group)), codes, first / np.maximum(totals, 1)
 
     def expected_gap(self, probability: Floats) -> float:
-        """Return the gap of the first group when units go to it with these probabilities."""
+        """Return the expected gap, given the probabilities of the first group."""
         of_row = self.units.of_row
         return self.gap(probability if of_row is None else probability[of_row])

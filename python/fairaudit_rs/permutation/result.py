@@ -1,4 +1,4 @@
-"""The result of a permutation test."""
+"""The result of `permutation_test`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class GroupValue:
     #: Rows in the denominator of a proportion; all rows for other metrics.
     n_used: int
     metric: str
-    #: Of the value alone, by formula: "score", "mover" or "delta", the normal law, which is too
-    #: short for skewed values (`intervals` gives those that hold); "" where there is none.
+    #: Method of the interval: "score", "mover", or "delta" (normal distribution; too short for
+    #: skewed values, for which `intervals` is better); "" without an interval.
     interval: str
     confidence_interval: tuple[float, float]
 
     def row(self, name: str) -> dict[str, Any]:
-        """Return the row of a table, with the name of the group."""
+        """Return the value as a table row, with the name of the group."""
         return {
             "metric": self.metric,
             "group": name,
@@ -66,19 +66,19 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PermutationResult(StratifiedFinding):
-    """The result of `permutation_test`, which explains the numbers.
+    """The result of `permutation_test`.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     values : tuple of GroupValue
-        The metric of each group; of a joint criterion each component; none for a correlation.
+        The metric of each group (for a joint criterion, each component); empty for a correlation.
     comparisons : tuple of Comparison
         Pairs of groups with raw and adjusted p-values; the one pair of a two-group test.
     pvalue_interval : tuple of float
-        Clopper-Pearson interval (99 %) of the p-value that infinitely many replicates would
-        give; of width 0 when the engine is exact.
+        Clopper-Pearson interval (99 %) of the p-value with infinitely many replicates; of width 0
+        when the engine is exact.
     n_resamples : int
         Replicates of each test; 0 when the engine is exact.
     n_undefined : int
@@ -86,7 +86,7 @@ class PermutationResult(StratifiedFinding):
     n_missing : int
         Rows that belong to no group because a sensitive feature is missing.
     adjust, studentize, interval : str
-        How p-values were adjusted, how the statistic was scaled, which interval is given.
+        How p-values were adjusted, how the statistic was scaled, and the interval method.
     exchanged : str
         Which rows exchanged their groups.
     attribute : str
@@ -94,15 +94,15 @@ class PermutationResult(StratifiedFinding):
     confidence_level : float
         Level of the intervals.
     inconclusive : str or None
-        Why there is no p-value: the data are too few for what they seem to show.
+        Why there is no p-value, usually because there are too few data; else None.
     null_distribution : ndarray
-        The statistic of every replicate, or every value that it can take when the engine is
-        exact; then ``null_probabilities`` holds their probabilities.
-    left_out : tuple of LeftOut
+        The statistic of every replicate; when the engine is exact, all its possible values, with
+        their probabilities in ``null_probabilities``.
+    left_out : tuple of ExcludedGroup
         Groups that are not compared, with their rows and the reason.
     within : tuple of PairWithinStrata
-        With strata of your own: for each pair its values within strata, those of every stratum,
-        and whether the gap is the same in all. ``values`` are crude: of all rows of a group.
+        With strata of your own: for each pair its values within strata and in every stratum, and
+        the test whether the gap is the same in all. ``values`` are crude: over all rows of a group.
     """
 
     metric: str
@@ -134,13 +134,13 @@ class PermutationResult(StratifiedFinding):
             if math.isnan(low)
             else f"{100 * self.confidence_level:g} % interval {number(low)} to {number(high)}"
         )
-        found = rejects_at(self.pvalue, alpha)
+        rejected = rejects_at(self.pvalue, alpha)
         direction = {"greater": " above 0", "less": " below 0"}.get(self.alternative, "")
-        beside = note_on_disagreement(self.confidence_interval, found)
+        beside = note_on_disagreement(self.confidence_interval, rejected)
         if self.inconclusive is not None:
             tail, beside = "", ""
             verdict = f"inconclusive: {self.inconclusive}"
-        elif found:
+        elif rejected:
             verdict = f"more than chance explains{direction} at the {100 * alpha:.3g} % level"
         elif direction:
             verdict = f"no evidence of a gap{direction}; that alone does not show equality"
@@ -198,7 +198,7 @@ class PermutationResult(StratifiedFinding):
         return f"{sides} {test}{interval}"
 
     def _range(self) -> str:
-        """Say from where to where the values go."""
+        """Return the range of the values as text."""
         least = min(self.values, key=lambda v: v.value)
         most = max(self.values, key=lambda v: v.value)
         if least.value == most.value:
@@ -217,10 +217,10 @@ class PermutationResult(StratifiedFinding):
         return " and ".join([", ".join(names[:-1]), names[-1]])
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per pair of groups; with more than two, first that of all groups.
+        """Return one row per pair of groups; with more than two groups, first one for all groups.
 
-        A correlation has one row; a joint criterion shows no values of groups. Groups that are left
-        out come last, without a value, ``inconclusive`` being the reason.
+        A correlation has one row; a joint criterion has no group values. Excluded groups come last,
+        without a value and with the reason in ``inconclusive``.
         """
         joint = self._is_joint
         values = {value.group: math.nan if joint else value.value for value in self.values}
@@ -250,7 +250,7 @@ class PermutationResult(StratifiedFinding):
             }
             for pair, (first, second) in zip(self.comparisons, compared, strict=True)
         ]
-        left_out = [self._row_of_left_out(group) for group in self.left_out]
+        left_out = [self._row_of_excluded(group) for group in self.left_out]
         if len(self.group_sizes) == 2:
             return [*pairs, *left_out]
         everything = {
@@ -274,7 +274,7 @@ class PermutationResult(StratifiedFinding):
         }
         return [{"metric": self.metric, **everything}, *pairs, *left_out]
 
-    def _row_of_left_out(self, group: ExcludedGroup) -> dict[str, Any]:
+    def _row_of_excluded(self, group: ExcludedGroup) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "comparison": "left out",
@@ -297,6 +297,6 @@ class PermutationResult(StratifiedFinding):
         }
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group; of a joint criterion one per group and component."""
+        """Return one row per group; for a joint criterion, one per group and component."""
         rows = [value.row(self.name_of(value.group)) for value in self.values]
         return with_left_out(rows, self.left_out, self.name_of)

@@ -1,4 +1,4 @@
-"""Ratios of weighted or clustered rates within strata, by the permutation test of gaps.
+"""Tests and intervals for ratios of weighted or clustered rates within strata.
 
 With A and D the sums of numerators and denominators of a group in a stratum and
 k = D_1 D_2 / (D_1 + D_2), the ratio within strata is R = sum k A_1/D_1 / sum k A_2/D_2 (Mantel and
@@ -6,12 +6,13 @@ Haenszel). A true ratio of rho means that
 
     U(rho) = sum k (A_1/D_1 - rho A_2/D_2) / sum k
 
-is 0, which is the gap within strata of rows whose second group has rho times its numerators. So the
-test of a ratio is the permutation test of that gap, with its variance of rows or clusters and its
-correction for skewness. An end of the interval is the ratio that is just not rejected: with the
-limit U_0 of the gap at some rho the next one is rho + U_0 sum k / sum k A_2/D_2. The standard
-error of log R is that of U(R) over the value of the first group, for rows that count the same the
-estimate of Greenland and Robins (1985) without their assumption of one ratio in all strata.
+is 0. This is the gap within strata if the numerators of the second group are multiplied by rho, so
+a ratio is tested by the permutation test of that gap, with its variance of rows or clusters and its
+correction for skewness. An end of the interval is the ratio that is just not rejected, found by
+iteration: with the limit U_0 of the gap at rho, the next ratio is rho + U_0 sum k / sum k A_2/D_2.
+The standard error of log R is that of U(R) divided by the value of the first group. For unweighted
+rows it is the estimate of Greenland and Robins (1985) without their assumption that the ratio is
+the same in all strata.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from ..inference.tolerance import TolerancePValues
 from .formulas import MarginTest
 
 _SIDES = ("greater", "less")
-#: Steps to an end of an interval, and the last one: what is left is of the order of its square.
+#: Maximum number of iterations, and the relative step that ends them: the remaining error is of the
+#: order of its square.
 _MOST_STEPS, _LAST_STEP = 8, 1e-2
-#: A test of a ratio serves others that are this near, on the log scale.
+#: The replicates of a ratio are reused for ratios this near, on the log scale.
 _NEAR = 0.02
 
 
@@ -52,25 +54,26 @@ class RatioTests:
         return self._drawn[ratio]
 
     def pvalue(self, ratio: float, side: str) -> float:
-        """Return the p-value of a ratio: against "greater" ones, or "less".
+        """Return the p-value of a ratio against the alternative "greater" or "less".
 
-        Near a ratio with replicates U(rho') = U(rho) + (rho - rho') times the second value.
+        Replicates of a near ratio are shifted: U(rho') = U(rho) + (rho - rho') times second value.
         """
         log = math.log(ratio)
         near = min(self._drawn, key=lambda number: abs(math.log(number) - log), default=math.inf)
         if not abs(math.log(near) - log) <= _NEAR:
             near = ratio
         gap = (ratio - near) * self.problem.compared(self.pair)[1] / max(near, 1.0)
-        found = self.shifts(near).extremes(gap, side, self.call)
-        return monte_carlo_pvalue(max(found.studentized, found.corrected), self.shifts(near).n)
+        shifts = self.shifts(near)
+        extremes = shifts.extremes(gap, side, self.call)
+        return monte_carlo_pvalue(max(extremes.studentized, extremes.corrected), shifts.n)
 
     def margins(self, margin: float, statistic: float) -> MarginTest:
-        """Test whether the ratio lies from the margin to its inverse."""
+        """Test whether the ratio lies between the margin and its inverse."""
         tails = [self.pvalue(end, side) for end in (margin, 1 / margin) for side in _SIDES]
         return MarginTest(TolerancePValues(*tails), statistic)
 
     def interval(self, level: float) -> Interval:
-        """Return the ratios that the two-sided test of a level does not reject."""
+        """Return the interval of ratios that the two-sided test does not reject."""
         tail = max((1 - level) / 2, LEAST)
         low, high = (self._end(side, tail) for side in _SIDES)
         first, second = self.problem.compared(self.pair)
@@ -78,9 +81,9 @@ class RatioTests:
         return (min(low, ratio), max(high, ratio)) if low < math.inf else NOTHING
 
     def _end(self, side: str, tail: float) -> float:
-        """Return the smallest ratio that is not rejected in favour of greater ones, or the largest.
+        """Return the lower end ("greater") or the upper end ("less") of the interval.
 
-        A limit that is open, or steps that do not meet, leave it open: 0 or infinite.
+        The end is open (0 or infinite) if there is no limit, or the iteration does not converge.
         """
         first, second = self.problem.compared(self.pair)
         ratio: float = first / second

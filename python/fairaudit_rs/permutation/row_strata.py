@@ -1,4 +1,4 @@
-"""Rows of the user's strata: the metric of each group in each stratum, and one gap in all."""
+"""Computes the metric by stratum and group from rows, and tests whether the gap varies."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..metrics.row_values import Exchange, RowValues
 from .units import group_codes, make_units
 from .within_strata import HOMOGENEITY_SEED, MOST_ROWS, MOST_ROWS_OF_RANKS, StratumValues
 
-#: Most groups whose gaps are tested for being the same in all strata.
+#: Maximum number of groups for the test whether a gap is the same in all strata.
 MOST_GROUPS = 5
-#: Most groups by stratum for which a metric that is no ratio of sums is given.
+#: Maximum number of groups times strata for metrics that are not ratios of sums.
 MOST_PLACES = 1 << 16
-#: Rows whose metric by stratum is computed at once.
+#: Number of rows per batch.
 _ROWS_AT_ONCE = 1 << 18
 
 
 class StratifiedRows(Protocol):
-    """A problem of rows that may be in strata of the user's."""
+    """The parts of a `RowProblem` that are needed here."""
 
     @property
     def metric(self) -> Metric:
@@ -49,11 +49,11 @@ class StratifiedRows(Protocol):
 
     @property
     def values(self) -> RowValues:
-        """Return what is added up over rows."""
+        """Return the values that are summed over rows."""
 
     @property
     def stratified(self) -> bool:
-        """Return whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within the user's strata."""
 
     @property
     def everything(self) -> Sequence[int]:
@@ -61,22 +61,22 @@ class StratifiedRows(Protocol):
 
     @property
     def call(self) -> _native.Call:
-        """Return how native tests are made."""
+        """Return the threads for making native tests."""
 
     def in_denominator(self) -> NDArray[np.bool_]:
         """Return which rows are in the denominator of the metric."""
 
     def order(self) -> NDArray[np.intp]:
-        """Return an order of the rows that does not depend on how they came."""
+        """Return a canonical order of the rows."""
 
 
 def rows_by_stratum(problem: StratifiedRows) -> StratumValues | None:
-    """Return the metric by stratum and group; None without strata of the user's."""
+    """Return the metric by stratum and group; None without the user's strata."""
     rows = problem.rows
     if not problem.stratified or rows.stratum is None:
         return None
     if problem.values.terms() is None and len(rows.group) > MOST_ROWS_OF_RANKS:
-        # Each stratum would need a test of its own: too much memory.
+        # Each stratum would need its own test: too much memory.
         return None
     n_groups, strata = len(problem.keys), rows.cells.strata
     shape = (len(strata), n_groups)
@@ -134,26 +134,26 @@ def _squares(
     keep: NDArray[np.bool_],
     shape: tuple[int, int],
 ) -> NDArray[np.float64]:
-    """Return the sum of squared weights of rows, or of clusters, at each place."""
+    """Return the sum of squared weights of rows or clusters, by stratum and group."""
     unit = place
     if problem.rows.cluster is not None:
         of_place = np.stack([place, problem.rows.cluster[keep].astype(np.int64)])
-        (unit, _), at = np.unique(of_place, axis=1, return_inverse=True)
+        (unit, _), of_row = np.unique(of_place, axis=1, return_inverse=True)
         ones = np.ones(len(place)) if weight is None else weight
-        weight = sums_of(at.ravel(), ones)
+        weight = sums_of(of_row.ravel(), ones)
     squares = np.ones(len(unit)) if weight is None else weight**2
     return sums_of(unit, squares, math.prod(shape)).reshape(shape)
 
 
 def _values_of(problem: StratifiedRows, values: RowValues, place: NDArray[Any], n: int) -> Any:
-    """Return the metric of the rows at each place; NaN where it has none.
+    """Return the metric at each place (stratum and group); NaN if it has no value.
 
-    Places are taken some at a time, so that only their rows are copied.
+    Places are processed in batches, so that only their rows are copied.
     """
-    found = np.full(n, np.nan)
+    metric_values = np.full(n, np.nan)
     sizes = np.bincount(place, minlength=n)
     if np.count_nonzero(sizes) > MOST_PLACES:
-        return found
+        return metric_values
     batch = np.cumsum(sizes) // _ROWS_AT_ONCE
     for stratum in np.unique(batch):
         first, last = np.searchsorted(batch, [stratum, stratum + 1])
@@ -162,11 +162,11 @@ def _values_of(problem: StratifiedRows, values: RowValues, place: NDArray[Any], 
             rows = (place >= first) & (place < last)
         used, code = np.unique(place[rows], return_inverse=True)
         units = _native.Units(code.astype(np.uint16), len(used))
-        exchange = Exchange(units=units, scaling="unpooled", sums=_as_they_are, call=problem.call)
+        exchange = Exchange(units=units, scaling="unpooled", sums=_identity, call=problem.call)
         if len(used):
             entries = values.taken(rows).test(exchange, False).evaluations
-            found[used] = [entry.value for entry in entries]
-    return found
+            metric_values[used] = [entry.value for entry in entries]
+    return metric_values
 
 
 def homogeneity_of_rows(problem: StratifiedRows, pair: Pair) -> Homogeneity:
@@ -199,20 +199,20 @@ def homogeneity_of_rows(problem: StratifiedRows, pair: Pair) -> Homogeneity:
 def _linearised(
     problem: StratifiedRows, rows: Rows, kept: RowValues, keep: Any, place: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return rows whose mean at each place is the metric there, with its variance."""
+    """Return row values and weights whose mean and variance at each place are the metric's."""
     columns = {name: column[keep] for name, column in rows.columns.items()}
     weight = None if rows.weight is None else rows.weight[keep]
     below = np.ones(len(place)) if weight is None else weight
     used, code = np.unique(place, return_inverse=True)
     values = _values_of(problem, kept, code, len(used))
     above = values[code]
-    for at in np.flatnonzero(~np.isnan(values)):
-        inside = code == at
+    for used_place in np.flatnonzero(~np.isnan(values)):
+        inside = code == used_place
         own = {name: column[inside] for name, column in columns.items()}
         above[inside] += problem.metric.influence(own, None if weight is None else weight[inside])
     known = ~np.isnan(above)
     return np.where(known, above, 0.0) * below, np.where(known, below, 0.0)
 
 
-def _as_they_are(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _identity(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values

@@ -1,4 +1,4 @@
-"""Comparing groups by rows or clusters of rows: ranks, ratios of sums, weighted counts."""
+"""Compares groups by rows or clusters: ranks, ratios of sums and weighted counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .within_strata import StratumValues
 
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
-#: Rows that are looked at together.
+#: Number of rows per batch.
 _PART = 1 << 16
 
 
@@ -42,7 +42,7 @@ class RowProblem(LabelledProblem):
 
     rows: Rows
     position: NDArray[np.int64]
-    #: What exchanges groups within strata by itself: "label", "decision", "denominator".
+    #: What the metric conditions on: "label", "decision", "denominator" or nothing.
     conditioning: str | None
 
     @classmethod
@@ -59,8 +59,10 @@ class RowProblem(LabelledProblem):
         if not metric.kind.takes_weights:
             design = "clusters" if rows.cluster is not None else "sample_weight"
             raise ArgumentError(
-                f"{design} does not go with {metric.name}, a metric of family {metric.family}; "
-                "accepted: metrics of counts, ranks, ratios, and callables"
+                f"{design} does not apply to {metric.name}, a metric of family {metric.family}. "
+                "Use a metric of counts, ranks or ratios, or a callable.",
+                argument=design,
+                code="conflicting-arguments",
             )
         sizes = rows.cells.group_sizes()
         return cls(
@@ -72,7 +74,7 @@ class RowProblem(LabelledProblem):
             features=rows.cells.sensitive_features,
             rows=rows,
             position=positions_of(rows.cells, keys),
-            # Rows of one cluster have several labels: clusters are exchanged as they are.
+            # A cluster can have several labels, so clusters ignore what the metric conditions on.
             conditioning=metric.kind.own_condition(rows.stratum is not None)
             if conditional and rows.cluster is None
             else None,
@@ -88,13 +90,13 @@ class RowProblem(LabelledProblem):
                     shortages[i] = f"{n} cluster; {needs}"
         self.refuse(shortages)
 
-    # -- what is read once -------------------------------------------------------------------
+    # -- cached values -----------------------------------------------------------------------
 
     @cached_property
     def values(self) -> RowValues:
         """The values that are summed over rows."""
         n, kind = len(self.rows.group), self.metric.kind
-        # Within strata a group counts by its rows, not by a denominator, unless it is a share.
+        # Within strata, groups are weighted by rows unless the metric is a proportion.
         if self.stratified and not self.metric.is_proportion:
             return kind.stratified_values(self.rows.columns, n, self.rows.weight)
         return kind.row_values(self.rows.columns, n, self.rows.weight)
@@ -106,18 +108,18 @@ class RowProblem(LabelledProblem):
 
     @cached_property
     def _n_clusters(self) -> tuple[int, ...]:
-        """The number of clusters of each group; nothing without clusters."""
+        """The number of clusters of each group; empty without clusters."""
         rows = self.rows
         if rows.cluster is None:
             return ()
         cluster, n_clusters = number_values(rows.cluster)
-        # Making the test refuses clusters of several groups.
+        # Clusters in several groups raise an error when the test is made.
         group = self.position[of_units(rows.group, cluster, n_clusters)]
         return tuple(int(np.count_nonzero(group == i)) for i in self.everything)
 
     @cached_property
     def fewest(self) -> Sequence[tuple[int, str]] | None:
-        """The smallest count that the metric rests on in each group, and of what; None: of rows."""
+        """The smallest count behind the metric, with its name, by group; None if it is the rows."""
         kind = self.metric.kind
         if not kind.compares_labels:
             return None
@@ -126,7 +128,7 @@ class RowProblem(LabelledProblem):
         for start in range(0, len(group), _PART):
             part = slice(start, start + _PART)
             columns = {name: column[part] for name, column in self.rows.columns.items()}
-            # Rows of no group come first.
+            # The first position is for rows outside the compared groups.
             place = self.position[group[part]] + 1
             classes = confusion_classes(columns, len(place))
             counts += np.bincount(4 * place + classes, minlength=len(counts))
@@ -151,7 +153,7 @@ class RowProblem(LabelledProblem):
         counts = np.bincount(place, minlength=2 + 2 * len(self.keys)).reshape(-1, 2)[1:]
         return [(up, down) for up, down in counts.tolist()]
 
-    # -- what it is --------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------
 
     @property
     def drawing_engine(self) -> str:
@@ -160,29 +162,29 @@ class RowProblem(LabelledProblem):
 
     @property
     def stratified(self) -> bool:
-        """Return whether gaps are taken within strata of the user's."""
+        """Return whether gaps are taken within the user's strata."""
         return bool(self.rows.cells.strata_names)
 
     @property
     def is_proportion(self) -> bool:
-        """Return whether values are shares of rows that all count the same: not here."""
+        """Return False: the rows can have weights or clusters."""
         return False
 
     @property
     def prefers_mover(self) -> bool:
-        """Return whether limits of the values are what gaps and ratios are best made of.
+        """Return whether MOVER is the best method for gaps and ratios.
 
-        Not of clusters, which can be few, and not of weighted rates.
+        It is not for clusters, which can be few, nor for weighted rates.
         """
         return self.is_bounded and self.rows.cluster is None and not self.metric.is_proportion
 
     @property
     def _prefers_inversion(self) -> bool:
-        """Return whether to invert the test for gaps: for means, ratios and rates of units."""
+        """Return whether to invert the test: for means, ratios, and weighted or clustered rates."""
         return self.scaling == "corrected" and not self.prefers_mover
 
     def interval_methods(self, scale: str = "difference") -> tuple[str, ...]:
-        """Return how values, gaps and ratios can get intervals; the first is what "auto" means."""
+        """Return the interval methods of the metric; the first is the default."""
         methods = super().interval_methods(scale)
         return ("inversion", *methods) if self._prefers_inversion else methods
 
@@ -225,11 +227,11 @@ class RowProblem(LabelledProblem):
         """Return which rows are in the denominator of the metric."""
         return self.metric.kind.in_denominator(self.rows.columns, len(self.rows.group))
 
-    # -- strata of the user's -----------------------------------------------------------------
+    # -- the user's strata --------------------------------------------------------------------
 
     @cached_property
     def by_stratum(self) -> StratumValues | None:
-        """The metric by stratum and group; None without strata of the user's."""
+        """The metric by stratum and group; None without the user's strata."""
         return rows_by_stratum(self)
 
     @property
@@ -238,7 +240,7 @@ class RowProblem(LabelledProblem):
         return not self.stratified or (self.metric.is_proportion and self._prefers_inversion)
 
     def compared(self, pair: Pair) -> tuple[float, float]:
-        """Return the values of two groups that their ratio is made of."""
+        """Return the two values whose ratio is taken."""
         if self.by_stratum is None:
             return super().compared(pair)
         within = self.by_stratum.compare_pair(pair, lambda: Homogeneity.unknown("not asked"))
@@ -255,9 +257,9 @@ class RowProblem(LabelledProblem):
         return math.log(ratio), math.sqrt(contrast.variance) * max(ratio, 1.0) / first
 
     def ratio_test(self, pair: Pair, ratio: float) -> _native.PermutationTest:
-        """Return the test of a gap of 0 where the second group has so many times its numerators.
+        """Return the test of a gap of 0 with the second group's numerators multiplied by ``ratio``.
 
-        All numerators are divided by a ratio above 1, so that none is too large.
+        If the ratio is above 1, the first group's are divided instead, to keep numbers small.
         """
         codes, keep = group_codes(self.rows, self.position, pair)
         units = make_units(self.rows, self.keys, codes, keep, pair, self.own_strata_codes())
@@ -272,20 +274,20 @@ class RowProblem(LabelledProblem):
         """Test whether the gap of two groups is the same in all strata."""
         return homogeneity_of_rows(self, pair)
 
-    # -- what skewness and clusters do ---------------------------------------------------------
+    # -- skewness and clusters -----------------------------------------------------------------
 
     @cached_property
     def _melding(self) -> MeldingInputs | None:
-        """Limits from a known range or scores, for groups too small for their skewness."""
+        """The inputs of melded limits; None if no group needs them."""
         return melding_of(self) if self.scaling == "corrected" else None
 
     def is_melded(self, groups: Sequence[int]) -> bool:
-        """Return whether some of the groups need limits from what is known of their values."""
+        """Return whether one of the groups needs melded limits."""
         return self._melding is not None and self._melding.applies(groups)
 
     @cached_property
     def known_range(self) -> Interval | None:
-        """The least and the greatest value of a mean of rows that all count the same, and alone."""
+        """The known range of row values, for means of unweighted, unclustered rows; else None."""
         rows, metric = self.rows, self.metric
         plain = rows.weight is None and rows.cluster is None and not self.stratified
         if not plain or metric.kind.reads != "rows" or metric.denominator is not None:
@@ -293,13 +295,13 @@ class RowProblem(LabelledProblem):
         return metric.kind.bounds(rows.columns)
 
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
-        """Return the limits of all groups, where some groups cannot do without; else None."""
+        """Return the melded limits of all groups; None if these groups do not need them."""
         if self._melding is None or not self.is_melded(groups):
             return None
         key = (draws.n, draws.seed)
         if key not in self._limits:
             self._limits.clear()
-            self._limits[key] = self._melding.drawn(draws, call)
+            self._limits[key] = self._melding.draw(draws, call)
         return self._limits[key]
 
     @cached_property
@@ -308,17 +310,17 @@ class RowProblem(LabelledProblem):
 
     @property
     def melding_method(self) -> str | None:
-        """The name of the limits, where they can be wanted."""
+        """The name of the melded limits; None if no group needs them."""
         return None if self._melding is None else self._melding.method
 
     @property
     def melding_note(self) -> str | None:
-        """The note on tests and intervals that use these limits."""
+        """The note on tests and intervals that use melded limits."""
         return None if self._melding is None else self._melding.note(self.metric.name, self.names)
 
     @cached_property
     def cluster_sums(self) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
-        """The sums of numerator and denominator over the clusters of each group; () without."""
+        """The cluster sums of numerator and denominator, by group; () without clusters."""
         if self.rows.cluster is None:
             return ()
         terms = self.values.terms()
@@ -338,7 +340,7 @@ class RowProblem(LabelledProblem):
     def why_withheld(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
-        """Say why a test of two groups gives no verdict; ``rejected``: it would tell them apart."""
+        """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
         names = [self.names[i] for i in pair]
         if math.isnan(shifts.variance):
             return "one stratum alone has a group of one row, whose spread nothing tells"
@@ -357,7 +359,7 @@ class RowProblem(LabelledProblem):
         return self._why_too_few(pair)
 
     def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
-        """Say why no gap of two groups can be excluded: a tail can be missing from one."""
+        """Return why a gap cannot be tested, such as a group without its extreme values."""
         reason = self.why_withheld(pair, shifts, rejected=False)
         if reason is not None or not self._guards(pair):
             return reason
@@ -368,24 +370,24 @@ class RowProblem(LabelledProblem):
 
     @cached_property
     def _is_guarded(self) -> bool:
-        """Return whether skewed groups get no verdict; with clusters, only if the range is unknown.
+        """Return whether the guard against skewness applies.
 
-        Clusters of a known range have melded limits where they are few. Those within strata have
-        the test without a guard.
+        With clusters it applies only if the range of values is unknown: otherwise melded limits
+        handle few clusters. Within strata, tests of clusters have no guard here (see `_guards`).
         """
         if self.rows.cluster is None:
             return True
         return not self.stratified and self.metric.kind.bounds(self.rows.columns) is None
 
     def _why_too_few(self, pair: Sequence[int]) -> str | None:
-        """Say which group has too few clusters of values of unknown range for any verdict."""
+        """Return which group has too few clusters for a verdict, if the range is unknown."""
         if self.stratified or not self.clustered:
             return None
         fewest = min(pair, key=lambda i: self.clustered[i].deviating)
         ratio = self.clustered[fewest]
         if ratio.deviating >= FEWEST_ANSWERED:
             return None
-        # No variation, 0, has a reason of its own; some variation is that of at least 1 cluster.
+        # Groups without variation have another reason; otherwise at least 1 cluster deviates.
         wanted = rounded_up(ratio.n * FEWEST_ANSWERED / max(ratio.deviating, 1.0))
         return (
             f"{self.names[fewest]} has {ratio.n:,} clusters, too few to show the tail of values of "
@@ -393,9 +395,9 @@ class RowProblem(LabelledProblem):
         )
 
     def _guards(self, pair: Sequence[int]) -> bool:
-        """Return whether a tail that is missing can mislead the test of two groups.
+        """Return whether the guard against skewness applies to two groups.
 
-        Within strata few clusters have no limits made of their range.
+        Within strata it applies to few clusters, which have no melded limits there.
         """
         return self._is_guarded or (self.stratified and self._has_few_clusters(pair))
 
@@ -405,22 +407,22 @@ class RowProblem(LabelledProblem):
 
     @property
     def unit(self) -> str:
-        """The word for the rows, or clusters of rows, that exchange their groups."""
+        """The name of the units that exchange their groups: "rows" or "clusters"."""
         return "rows" if self.rows.cluster is None else "clusters"
 
     @property
     def gap_method(self) -> str:
-        """How the gap of a test gets its interval when nobody chooses."""
+        """The default interval method for gaps."""
         return "inversion" if self._prefers_inversion else super().gap_method
 
     def clustered_value(self, position: int, level: float) -> Interval | None:
-        """Return the interval of a group's ratio over its clusters; None without any."""
+        """Return the interval of a group's ratio over its clusters; None without clusters."""
         return self.clustered[position].interval(level) if self.clustered else None
 
     def value_interval(self, position: int, level: float) -> tuple[str, Interval]:
-        """Return how the metric of a group gets an interval without replicates, and the interval.
+        """Return the method and the interval of a group value, without replicates.
 
-        That of clusters is CR2 with degrees of freedom of Bell and McCaffrey.
+        Clusters use CR2 with the degrees of freedom of Bell and McCaffrey.
         """
         of_clusters = self.clustered_value(position, level)
         if of_clusters is None:
@@ -444,11 +446,11 @@ class RowProblem(LabelledProblem):
     def make_test(self, chosen: tuple[int, ...]) -> _native.PermutationTest:
         """Make the native test of the groups at some positions."""
         rows, of_ranks = self.rows, self.metric.kind.reads == "scores"
-        # Labels of ranks need no column of strata.
+        # Rank metrics handle labels themselves, without a column of strata.
         of_labels = self.conditioning == "label" and of_ranks
         own = None if of_labels else self.own_strata_codes()
         if of_ranks and own is None and rows.cluster is None:
-            # Rows of other groups are passed over: those that take part are not copied.
+            # Rows of other groups are skipped natively, so that no rows are copied.
             units = ExchangeUnits(rows.group, rows.stratum, None, None)
             exchange = units.exchange(len(chosen), self.scaling, self.call)
             exchange = replace(exchange, places=places_of(self.position, chosen))
@@ -468,7 +470,7 @@ class RowProblem(LabelledProblem):
         return self.rows.columns[column].astype(np.uint32)
 
     def equal(self, null: str) -> NullAudits:
-        """Return audits of groups with one value: shuffled ones, or those of the weak null."""
+        """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         audits: ShuffledGroups | ResampledValues = self._audits(null)
         if self._melding is None:
             return audits
@@ -481,10 +483,10 @@ class RowProblem(LabelledProblem):
     def _audits(self, null: str) -> Any:
         if null == "shuffle":
             return super().equal(null)
-        ordered = self._in_order()
+        ordered = self._in_canonical_order()
         rows = ordered.rows
         codes, keep = group_codes(rows, ordered.position, self.everything)
-        # Rows are drawn anew within groups and strata of the user's, whatever exchanges groups.
+        # Rows are redrawn within groups and the user's strata, whatever the metric conditions on.
         units, cells = (
             make_units(rows, self.keys, codes, keep, self.everything, own)
             for own in (ordered.own_strata_codes(), None)
@@ -497,8 +499,8 @@ class RowProblem(LabelledProblem):
         return ResampledValues(ordered.values.taken(keep).weak(exchange, cell))
 
     def unequal(self, gap: float) -> TiltedSampler[Any]:
-        """Return what makes problems of the same rows, in which the first group has a gap."""
-        ordered = self._in_order()
+        """Return a sampler of problems with the same rows and a gap of the first group."""
+        ordered = self._in_canonical_order()
         own = ordered.own_strata_codes()
         regrouping = Regrouping.from_rows(ordered.rows, ordered.position, self.keys, own)
 
@@ -519,19 +521,19 @@ class RowProblem(LabelledProblem):
         units = regrouping.units.native(regrouping.n_groups)
         return TiltedRows(units, make, influence=influence, gap=gap_of).with_gap(gap)
 
-    def _in_order(self) -> RowProblem:
-        """Return the problem with its rows in an order that does not depend on how they came."""
+    def _in_canonical_order(self) -> RowProblem:
+        """Return the problem with its rows in canonical order."""
         return replace(self, rows=self.rows.taken(self.order()))
 
     def order(self) -> NDArray[np.intp]:
-        """Return an order of the rows that does not depend on how they came."""
+        """Return a canonical order of the rows."""
         rows = self.rows
         columns = [rows.group, *rows.columns.values()]
         columns += [part for part in (rows.weight, rows.stratum, rows.cluster) if part is not None]
         return np.lexsort(columns)
 
     def _shortage(self, i: int) -> str:
-        """Say what a group without a value has too little of."""
+        """Return what a group without a value lacks."""
         inside = self.position[self.rows.group] == i
         shortage = self.values.shortage(inside)
         if shortage is not None:

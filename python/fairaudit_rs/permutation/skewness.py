@@ -1,8 +1,9 @@
-"""Two groups of a mean or ratio of skewed values: the test of any gap, its interval, its guard.
+"""Tests two groups by a mean or ratio of skewed values, and guards against missing tails.
 
-The native module draws the replicates and tells how many are at least as extreme as the data by the
-studentized statistic, and how many by the one that Hall's cubic corrects for skewness; the p-value
-of a side is the larger of the two.
+The native module counts the replicates that are at least as extreme as the data, by the
+studentized statistic and by the same corrected for skewness (Hall's cubic transformation). The
+p-value of a side is the larger of the two. The guard withholds verdicts if a group may lack its
+rare extreme values.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from .. import _native
 from ..inference.intervals import Interval
 from ..inference.pvalues import LEAST
 
-#: Skewness over the root of the units, from which on a tail can be missing from a group:
-#: n < 25 G^2, which is Cochran's rule.
+#: Above this skewness, divided by the square root of the units, the tail of the values can be
+#: missing from a group: n < 25 G^2, Cochran's rule.
 MOST_SKEWED = 0.2
-#: With fewer clusters, counted as if of one size, no test is given. Measured: 10 clusters of very
-#: unequal sizes beside 70 are answered in more than nine of ten samples, and wrongly in 2 to 5 %; a
-#: limit of 2 would leave four of ten unanswered and make no level better.
+#: Minimum effective number of clusters for a test. Measured: 10 clusters of very unequal sizes
+#: against 70 get a verdict in more than nine of ten samples, and a wrong one in 2 to 5 %; with a
+#: limit of 2, four of ten would get none, without better error rates.
 FEWEST_CLUSTERS = 1.2
-#: With fewer clusters (of one size) that hold the departures from the usual value, nothing shows
-#: whether a tail is missing from values of unknown range. Measured in 120 designs of 6 to 20
-#: clusters: at most 5.5 and 2.0 % are answered and wrong at the levels of 5 and 1 %; with 8 of them
-#: 6.0 and 4.5 %, by skewness alone 15.8 and 15.8 %.
+#: Minimum number of clusters (of equal size) that deviate from the usual value, for values of
+#: unknown range: with fewer, a missing tail cannot be detected. Measured in 120 designs of 6 to 20
+#: clusters: at most 5.5 and 2.0 % of samples get a wrong verdict at the levels of 5 and 1 %; with a
+#: minimum of 8, 6.0 and 4.5 %; by skewness alone, 15.8 and 15.8 %.
 FEWEST_ANSWERED = 10.0
 
 SIDES = {"two-sided": ("greater", "less"), "greater": ("greater",), "less": ("less",)}
@@ -36,19 +37,19 @@ SIDES = {"two-sided": ("greater", "less"), "greater": ("greater",), "less": ("le
 
 @dataclass(frozen=True)
 class ReplicateTails:
-    """How many replicates are as extreme as the data: of the more extreme side of two."""
+    """The number of replicates that are as extreme as the data, on the more extreme side."""
 
     n_extreme: int
     n_undefined: int
-    #: 2 when the p-value is twice that of a side.
+    #: 2 if the p-value is twice that of one side.
     n_sides: int
 
     def pvalue(self, of_side: Callable[[int], float]) -> float:
-        """Return the p-value, given that of a number of replicates on one side."""
+        """Return the p-value; ``of_side`` maps a number of replicates to a one-sided p-value."""
         return min(1.0, self.n_sides * of_side(self.n_extreme))
 
     def interval(self, n: int, level: float) -> Interval:
-        """Return the Clopper-Pearson interval of the p-value of infinitely many replicates."""
+        """Return the Clopper-Pearson interval of the p-value with infinitely many replicates."""
         low, high = _native.clopper_pearson(self.n_extreme, n, level)
         return min(1.0, self.n_sides * low), min(1.0, self.n_sides * high)
 
@@ -62,40 +63,40 @@ def count_tails(shifts: _native.Shifts, alternative: str, call: _native.Call) ->
 
 
 def invert_test(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval:
-    """Return the gaps that the two-sided test does not reject; infinite ends are open."""
-    # Levels of several intervals together can round to 1.
+    """Return the interval of gaps that the two-sided test does not reject; ends can be infinite."""
+    # The level of simultaneous intervals can round to 1.
     tail = max((1 - level) / 2, LEAST)
     return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
 
 
 def drop_unsupported_end(interval: Interval, bound: float) -> Interval:
-    """Return an interval without the end that says more than its test is allowed to."""
+    """Return an interval that includes 0, opened on the side where it claimed a gap."""
     low, high = interval
     return (-bound if low > 0 else low), (bound if high < 0 else high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkewnessGuard:
-    """The guard against skewness: samples can miss a tail, and then some verdicts are blocked."""
+    """Blocks verdicts that a missing tail of skewed values could have caused."""
 
-    #: Skewness over the root of the units, the larger of the two groups.
+    #: Skewness divided by the square root of the units; the larger one of the two groups.
     skewness: float
-    #: The group that has it, by position among the two, and the units that would do.
+    #: The position of that group, and its required number of units.
     group: int
     wanted: float
     n_units: float
-    #: The sign of the gap that a missed tail would make; 0: none.
+    #: The sign of the gap that a missing tail would cause; 0: none.
     dangerous: int
-    #: The position of a group that does not vary at all.
+    #: The position of a group that does not vary; else None.
     certain: int | None
 
     @classmethod
     def from_shapes(cls, shapes: NDArray[np.float64]) -> SkewnessGuard:
-        """Look at the linearised values: units, sums of squares and of cubes of two groups."""
+        """Return the guard, given units, sums of squares and sums of cubes of both groups."""
         n, squares, cubes = shapes.T
         certain = [i for i in (0, 1) if not squares[i] > 0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Of n u, whose mean square is n times the sum of squares.
+            # Shape of n u, whose mean square is n times the sum of squares.
             own = np.sqrt(n) * cubes / squares**1.5
             spread = n * squares
             pooled_square = (n * spread).sum() / n.sum()
@@ -124,13 +125,13 @@ class SkewnessGuard:
         return self.skewness > MOST_SKEWED
 
     def blocks(self, estimate: float) -> bool:
-        """Return whether a verdict that the groups differ as they seem to is too much to say."""
+        """Return whether the verdict must be withheld that the groups differ as observed."""
         if self.certain is not None:
             return True
         return self.is_skewed and estimate * self.dangerous > 0
 
     def reason(self, names: Sequence[str], units: str = "rows") -> str:
-        """Say which group has too few units, for what, and how many would do."""
+        """Return which group has too few units, and the required number, as text."""
         if self.certain is not None:
             return f"no value varies within {names[self.certain]}, which says nothing of its spread"
         low = (self.group == 0) == (self.dangerous < 0)
@@ -142,7 +143,7 @@ class SkewnessGuard:
 
 
 def rounded_up(number: float) -> int:
-    """Return a number of rows or clusters with two digits."""
+    """Return a number of rows or clusters, rounded up to two digits."""
     if not math.isfinite(number) or number <= 0:
         return 0
     unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)

@@ -1,4 +1,4 @@
-"""Strata of the user's: whether they hold both groups of a pair, and what results say of them."""
+"""Checks whether the user's strata contain both groups of a pair, and makes notes on strata."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..data.groups import group_label
 from ..errors import NotMeasurableError
 from ..inference.intervals import Pair
 
-#: With fewer rows of a group in a stratum of the user's, intervals of gaps within strata by formula
-#: are too short (F1: 80 to 84 % covered with two, 90 with 25); proportions and means have others.
+#: With fewer rows per group and stratum, delta-method intervals of gaps within strata are too short
+#: (F1: coverage of 80 to 84 % with 2 rows, 90 % with 25). Proportions and means have others.
 FEW_IN_STRATUM = 50
-#: From so many strata on, with at most so many rows of a group in each, strata can be queries.
+#: Strata can be queries if there are at least this many, with at most this many rows per group.
 LEAST_QUERIES = 10
 _MOST_IN_QUERY = 25
-#: Sentences of notes about strata that can be a sample of others.
+#: Notes on strata that can be a sample of others.
 MANY_STRATA = (
     "{n} strata with few rows each are compared: rows of a stratum count as independent. If the "
     "strata are queries (ranked lists), or the gap differs from stratum to stratum, the test "
@@ -36,30 +36,31 @@ UNSHARED = (
 
 
 def share_strata(problem: Any, pair: Pair) -> bool:
-    """Return whether some stratum holds both groups of a pair, so that they can be compared."""
+    """Return whether some stratum contains both groups of a pair, so they can be compared."""
     return any(not math.isnan(part.gap(pair).estimate) for part in problem.components)
 
 
 def why_unshared(problem: Any, pair: Sequence[int]) -> str:
-    """Say that no stratum holds both groups of a pair."""
+    """Return the sentence that no stratum contains both groups of a pair."""
     first, second = (problem.names[i] for i in pair)
     return UNSHARED.format(metric=problem.metric.name, first=first, second=second)
 
 
 def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:
-    """Raise when no pair of groups shares a stratum."""
+    """Raise if no pair of groups shares a stratum."""
     if not problem.stratified or any(share_strata(problem, pair) for pair in pairs):
         return
     reason = "no stratum that another group shares"
     raise NotMeasurableError(
-        f"no stratum holds a value of {problem.metric.name} in two groups: nothing is compared "
-        "within strata. Pass strata with rows of several groups, or none",
+        f"no stratum holds a value of {problem.metric.name} in two groups, so nothing is compared "
+        "within strata. Pass strata with rows of several groups, or none.",
         {group_label(key): reason for key in problem.keys},
+        argument="strata",
     )
 
 
 def notes_of_strata(problem: Any) -> list[str]:
-    """Note how many strata of the user's take no part, those of few rows, and possible queries."""
+    """Return notes on strata that are unused, have few rows, or can be queries."""
     if not problem.stratified:
         return []
     test, notes = problem.test(), []
@@ -94,5 +95,5 @@ def notes_of_strata(problem: Any) -> list[str]:
 
 
 def can_be_queries(n_strata: int, n_rows: float) -> bool:
-    """Return whether strata can be queries: there are many, with few rows of a group in each."""
+    """Return whether strata can be queries: many strata with few rows per group."""
     return n_strata >= LEAST_QUERIES and n_rows <= _MOST_IN_QUERY * n_strata

@@ -1,8 +1,8 @@
-"""Tolerances: which pairs of groups are beyond one, and which are shown to lie within it.
+"""Tests whether gaps between groups exceed a tolerance, or are shown to lie within it.
 
-A question is a metric in the groups of an attribute. It is asked first, which tells the groups that
-have enough rows that count and how many comparisons there are; its tests are made when all
-questions of an audit are known, since what a fail may quote depends on their number.
+A `ToleranceQuestion` is a metric in the groups of an attribute. It is made in two steps:
+`pose_tolerance` finds the groups with enough eligible rows and the number of comparisons; the tests
+follow when all questions of an audit are known, because a fail is corrected for their number.
 """
 
 from __future__ import annotations
@@ -41,52 +41,52 @@ from .question import PermutationQuestion, pose_metric
 from .two_one_sided import TwoOneSidedTests
 from .within_strata import PairWithinStrata
 
-#: The methods that may decide: the normal law with the variance that is seen refutes true gaps of
-#: small groups in 10 to 72 % of families.
+#: Methods that may decide a verdict. The normal distribution with the observed variance may not: it
+#: wrongly rejects the true gaps of small groups in 10 to 72 % of families.
 _DECIDING = frozenset(("score", "mantel-haenszel", "mover", "inversion", "studentized"))
-#: Replicates of the bootstrap-t, unless a family of tests needs more.
+#: Bootstrap-t replicates, unless a family of tests needs more.
 _ENOUGH_OF_BOOTSTRAPS = 999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ToleranceTest(Value):
-    """Two groups, and whether their gap is beyond a tolerance or shown to lie within it.
+    """The test whether the gap of two groups is beyond a tolerance, or lies within it.
 
-    Of a difference the first group has the higher value, of a ratio the lower one. Of a ratio to a
-    fixed reference that counts in one direction the first group is the one that would be worse off.
+    The first group has the higher value for differences, and the lower one for ratios. For a
+    one-directional ratio to a fixed reference, it is the group that would be worse off.
     """
 
     first: GroupCount
     second: GroupCount
     estimate: float
     standard_error: float
-    #: Small where the gap is beyond the tolerance; small where it is shown to lie within it.
+    #: P-values: ``p_fail`` is small if the gap is beyond the tolerance, ``p_pass`` if it is within.
     p_fail: float
     p_pass: float
-    #: Small where the two groups differ at all.
+    #: P-value of equality.
     p_equal: float
-    #: The smallest gap (the largest ratio) that the data allow, at the level of one of all tests.
+    #: The smallest gap (the largest ratio) that the data allow, at the level for all tests.
     least: float
-    #: The largest gap (the smallest ratio) that is still possible, at the level.
+    #: The largest gap (the smallest ratio) that the data allow, at the uncorrected level.
     most: float
     method: str
-    #: Why nothing is known.
+    #: Why the pair could not be tested; else None.
     reason: str | None = None
-    #: Both groups within strata of the user's, where there are some.
+    #: The pair within the user's strata, if there are any.
     within: PairWithinStrata | None = None
-    #: Whether the test stays the same with more rows, so that the required rows are known.
+    #: Whether the required rows can be computed: not if more rows would get another test.
     has_required_rows: bool = True
-    #: Whether the comparison can fail: not where it is one for a pass alone.
+    #: Whether the comparison can fail; False if it is only needed for a pass.
     can_fail: bool = True
 
     @property
     def first_value(self) -> float:
-        """The metric of the first group, as it is compared: within strata if there are any."""
+        """The compared value of the first group: within strata if there are any."""
         return self.first.value if self.within is None else self.within.first_value
 
     @property
     def second_value(self) -> float:
-        """The metric of the second group, as it is compared."""
+        """The compared value of the second group."""
         return self.second.value if self.within is None else self.within.second_value
 
     @property
@@ -108,7 +108,7 @@ class ToleranceTest(Value):
     def rows_that_tell(
         self, tolerance: Tolerance, alpha: float, n_tests: int
     ) -> RequiredRows | None:
-        """Return how many rows would tell, if the gap stays as it is seen; None if unknown."""
+        """Return the required rows if the gap stays as observed; None if unknown."""
         if not self.has_required_rows:
             return None
         if (
@@ -119,7 +119,7 @@ class ToleranceTest(Value):
             return None
         gap, error = self.estimate, self.standard_error
         if tolerance.scale == "ratio" and gap > 0:
-            # Of a ratio that counts in one direction more than equality helps nobody.
+            # For one-directional ratios, a ratio above 1 is no better than equality.
             gap, error = min(math.log(gap), 0.0), error / gap
         if not 0 < error < math.inf or math.isinf(gap):
             return None
@@ -129,40 +129,40 @@ class ToleranceTest(Value):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ToleranceQuestion:
-    """A metric in the groups of an attribute, and what is tolerated."""
+    """A metric in the groups of an attribute, with its tolerance."""
 
     metric: Metric
-    #: None where values are shown, and nothing is asked.
+    #: None if values are only reported, without a verdict.
     tolerance: Tolerance | None
-    #: All groups, those that are not tested with the reason.
+    #: All groups; groups that are not tested have a reason.
     groups: tuple[GroupCount, ...]
-    #: Rows of all groups, and of none, and the people whom they stand for where rows have weights.
+    #: All rows, also those without a group, and their total weight if rows have weights.
     n_rows: int
     weight: float | None = None
     #: The pairs to test, by position among the groups of the posed question.
     pairs: tuple[Pair, ...]
-    #: How many comparisons they count as.
+    #: Number of comparisons to correct the significance level for.
     n_comparisons: int
-    #: Those of the pairs that must pass and cannot fail.
+    #: Pairs that are needed for a pass and cannot produce a fail.
     pass_only: frozenset[Pair] = frozenset()
-    #: Of ratios to a fixed reference that count in one direction: which values are better.
+    #: For one-directional ratios to a fixed reference: whether higher or lower values are better.
     better: Better | None = None
-    #: Why there is nothing to test, beyond what groups lack.
+    #: Why the question cannot be tested, apart from the reasons of single groups.
     reason: str | None = None
     posed: PermutationQuestion | None = None
 
     @property
     def coverage(self) -> float:
-        """The share of people who are in groups that are tested: of weighted rows by weight.
+        """The share of people in tested groups, by weight if rows have weights.
 
-        Within strata of the user's those are people of strata that hold two tested groups.
+        Within the user's strata, only people in strata with two tested groups are included.
         """
         tested = math.fsum(group.n_people for group in self.groups if group.is_tested)
         return self._share_compared * tested / (self.n_people or 1)
 
     @cached_property
     def _share_compared(self) -> float:
-        """The share of people of tested groups who are in strata that compare them."""
+        """The share of people in tested groups whose stratum contains two tested groups."""
         by_stratum = None if self.posed is None else self.posed.problem.by_stratum
         if by_stratum is None:
             return 1.0
@@ -171,17 +171,17 @@ class ToleranceQuestion:
 
     @property
     def n_people(self) -> float:
-        """The people of all groups, and of none: sums of weights, or rows."""
+        """All people, also those without a group: the sum of weights, or the number of rows."""
         return self.n_rows if self.weight is None else self.weight
 
     @property
     def withheld(self) -> tuple[GroupCount, ...]:
-        """The groups that could be tested, and are left out by a floor that was raised."""
+        """The groups that could be tested, but are excluded by the policy's minimum group size."""
         return tuple(group for group in self.groups if group.withheld)
 
     @cached_property
     def is_drawn(self) -> bool:
-        """Return whether tests take replicates."""
+        """Return whether the tests need replicates."""
         if not self.pairs or self.posed is None or self.tolerance is None:
             return False
         method = deciding_method(self.posed, self.tolerance)
@@ -190,7 +190,7 @@ class ToleranceQuestion:
         )
 
     def check_resamples(self, n_resamples: int, n_tests: int, alpha: float) -> None:
-        """Refuse replicates that are too few for a simulated test to fail."""
+        """Raise if a simulated test has too few replicates to be able to fail."""
         needed = fewest_resamples(n_tests, alpha)
         if n_resamples < needed and self.is_drawn:
             raise ArgumentError(
@@ -201,17 +201,17 @@ class ToleranceQuestion:
             )
 
     def rows_to_pass(self, tests: Sequence[ToleranceTest], alpha: float) -> float:
-        """Return by how much all groups must grow for all pairs to pass in 8 of 10 audits.
+        """Return the factor by which all groups must grow for all pairs to pass in 8 of 10 audits.
 
-        If all values stay as they are seen; infinite where no number of rows is known to do.
+        It assumes that all values stay as observed; it is infinite if no factor is known.
         """
         tolerance = self.tolerance
         assert tolerance is not None
         is_ratio = tolerance.scale == "ratio"
-        place: dict[tuple[Any, int | None], int] = {}
+        position: dict[tuple[Any, int | None], int] = {}
         values, variances, pairs = [], [], []
         for k, test in enumerate(tests):
-            # In one direction more than equality is tolerated: it counts as equality.
+            # For one-directional ratios, a ratio above 1 counts as equality.
             is_better = self.better is not None and test.estimate >= 1
             error = test.standard_error
             if is_ratio and not (test.estimate > 0 and error > 0):
@@ -222,13 +222,13 @@ class ToleranceQuestion:
                 # Within strata a group has a value of its own in each comparison.
                 own = is_better or test.within is not None
                 key = (group.group, k if own else None)
-                if key not in place:
-                    place[key] = len(place)
+                if key not in position:
+                    position[key] = len(position)
                     shown = math.log(value) if is_ratio else value
                     values.append(0.0 if is_better else shown)
                     variance = group.variance / value**2 if is_ratio else group.variance
                     variances.append(error**2 / 2 if own else variance)
-                ends.append(place[key])
+                ends.append(position[key])
             pairs.append((ends[0], ends[1], error))
         return times_to_show_all_within(values, variances, pairs, tolerance.distance, alpha)
 
@@ -244,8 +244,8 @@ class ToleranceQuestion:
     ) -> tuple[ToleranceTest, ...]:
         """Test all pairs.
 
-        ``n_tests`` is the number of comparisons of all questions that are judged together: a fail
-        is quoted at the level alpha / n_tests.
+        ``n_tests`` is the number of comparisons over all questions that are judged together: a fail
+        needs a p-value of at most alpha / n_tests.
         """
         if not self.pairs:
             return ()
@@ -277,19 +277,20 @@ def pose_tolerance(
     has_pass: bool = True,
     **options: Any,
 ) -> ToleranceQuestion:
-    """Ask a metric of a table: find the groups that can be tested, and their pairs.
+    """Read a metric from a table, and find the groups and pairs that can be tested.
 
-    ``floor`` are the rows that count which a policy asks of a group; ``reference`` compares all
-    groups with one of them, or with that of the highest or the best value. ``better`` says which
-    values are better, and ``one_sided`` that a ratio to a fixed reference counts in that direction
-    alone. Without ``has_pass`` no pair is compared for a pass alone. Others are `pose`'s.
+    ``floor``: the policy's minimum of eligible rows in a group. ``reference``: the group that all
+    others are compared with, or "highest" or "best". ``better``: whether higher or lower values
+    are better. ``one_sided``: a ratio to a fixed reference counts in that direction only. Without
+    ``has_pass`` there are no pairs that are only needed for a pass. Other options are those of
+    `pose_metric`.
     """
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
-    found = MinimumCounts.from_metric(metric, floor)
+    minimum = MinimumCounts.from_metric(metric, floor)
     weights, weight = _weights_of(table)
 
-    def nothing(
+    def untestable(
         reason: str, of_groups: Sequence[GroupCount] = (), posed: PermutationQuestion | None = None
     ) -> ToleranceQuestion:
         return ToleranceQuestion(
@@ -312,7 +313,7 @@ def pose_tolerance(
             )
             for key, n in sizes.items()
         ]
-        return nothing(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
+        return untestable(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
     fixed = None if reference in (HIGHEST, BEST) else reference
     try:
         posed = pose_metric(
@@ -328,15 +329,15 @@ def pose_tolerance(
         if not error.reasons:
             raise
         without = unmeasured_groups(sizes, error.reasons, groups, weights)
-        return nothing("fewer than two groups in which it has a value", without)
-    of_groups = counted_groups(posed, found, posed.people or weights)
+        return untestable("fewer than two groups in which it has a value", without)
+    of_groups = counted_groups(posed, minimum, posed.people or weights)
     if tolerance is None:
-        return nothing("no threshold", of_groups, posed)
+        return untestable("no threshold", of_groups, posed)
     method = deciding_method(posed, tolerance)
     if method is None:
         what = f"ratios of {metric.name}" if tolerance.scale == "ratio" else metric.name
         kind = "within strata" if posed.problem.stratified else "of a tolerance"
-        return nothing(f"there is no reliable test {kind} for {what}", of_groups, posed)
+        return untestable(f"there is no reliable test {kind} for {what}", of_groups, posed)
     compared = compared_pairs(posed, of_groups, reference, better, has_pass)
     of_ratio = one_sided and fixed is not None and tolerance.scale == "ratio"
     return ToleranceQuestion(
@@ -349,28 +350,28 @@ def pose_tolerance(
         n_comparisons=compared.n_comparisons,
         pass_only=compared.pass_only,
         better=better if of_ratio else None,
-        reason=None if compared.pairs else f"fewer than two groups with {found.told}",
+        reason=None if compared.pairs else f"fewer than two groups with {minimum.requirement}",
         posed=posed,
     )
 
 
 def deciding_method(posed: PermutationQuestion, tolerance: Tolerance) -> str | None:
-    """Return the method that decides; None where none keeps its level."""
+    """Return the method that decides the verdict; None if no method keeps its level."""
     problem = posed.problem
     if problem.metric.kind.why_no_intervals is not None:
         return None
     if tolerance.scale == "ratio" and not problem.has_ratios:
         return None
-    # The problem names the best one first: weighted rates have limits, too, that hold less well.
+    # The best method comes first: weighted rates also have MOVER limits, which are less reliable.
     possible = problem.interval_methods(tolerance.scale)
-    found = next((word for word in possible if word in _DECIDING), None)
-    if found is None and problem.has_bootstrap_t:
+    method = next((word for word in possible if word in _DECIDING), None)
+    if method is None and problem.has_bootstrap_t:
         return "studentized"
-    return "mover" if found == "inversion" and problem.known_range is not None else found
+    return "mover" if method == "inversion" and problem.known_range is not None else method
 
 
 def _weights_of(table: AuditTable) -> tuple[dict[Any, float], float | None]:
-    """Return the people of each group by weight, and of all; nothing without weights."""
+    """Return the weight of each group and the total; empty and None without weights."""
     if "sample_weight" not in table.roles:
         return {}, None
     people = table.people
@@ -428,19 +429,19 @@ class _Run:
         return TwoOneSidedTests(problem=problem, scale=scale, formula=formula, bootstrap=bootstrap)
 
     def _bootstrap(self) -> Bootstrap:
-        """Draw replicates with variances of their own: of a function each costs many values."""
+        """Draw studentized replicates, only as many as needed: they are expensive for functions."""
         needed = max(fewest_resamples(self.n_tests, self.alpha), _ENOUGH_OF_BOOTSTRAPS)
         n = min(self.n_resamples, needed)
         progress = Progress(callback=self.callback, n_resamples=n, total=n)
         call = _native.Call(self.n_threads, progress.tick())
-        found = self._posed.problem.bootstrap_t(_native.Draws(n, seed=self.seed), call)
+        bootstrap = self._posed.problem.bootstrap_t(_native.Draws(n, seed=self.seed), call)
         progress.finish(drawn=True)
-        return found
+        return bootstrap
 
     def test(self, pair: Pair) -> ToleranceTest:
-        """Test a pair, and find what gaps the data allow."""
+        """Test a pair, and compute the smallest and largest gap that the data allow."""
         tolerance, tests, better = self.tolerance, self._tests, self.question.better
-        estimate, error, is_above, seen = self._seen(pair)
+        estimate, error, is_above, observed = self._observe(pair)
         known: dict[float, TolerancePValues] = {}
 
         def tails(distance: float) -> TolerancePValues:
@@ -467,22 +468,22 @@ class _Run:
         unknown = math.isnan(at_tolerance.statistic)
         least, most = 0.0, self._widest
         if not unknown:
-            least = self._least(pair, p_fail, each, min(seen, self._widest))
-            most = self._most(pair, p_pass, seen)
+            least = self._least(pair, p_fail, each, min(observed, self._widest))
+            most = self._most(pair, p_pass, observed)
             if better is not None:
-                # Ratios above 1 count: as distances below 0.
+                # Ratios above 1 matter too: they are negative distances.
                 above = max(math.log(estimate), 0.0) if estimate > 0 else 0.0
                 if p_fail(0.0) > each:
                     least = -smallest_shown(lambda x: p_fail(-x), each, above, FARTHEST_RATIO)
                 if not p_pass(0.0) > self.alpha:
                     most = -largest_refuted(lambda x: p_pass(-x), self.alpha, above)
-            # To the last bit, what is refuted lies beyond its bound, and what is shown within it.
+            # Avoid rounding: the bounds must agree with the verdicts at the tolerance.
             least = (max if rejects_at(p_fail(at), each) else min)(least, at)
             most = (min if rejects_at(p_pass(at), self.alpha) else max)(most, at)
         names = [group_label(self._posed.problem.keys[i]) for i in pair]
         within = self._posed.problem.within_strata(pair)
-        # Differences are those of the higher value less the lower one, ratios at most 1.
-        # Of a ratio to a fixed reference the group that would be worse off comes first.
+        # Differences are the higher value minus the lower, ratios are at most 1. For a
+        # one-directional ratio, the group that would be worse off comes first.
         if is_above == (tolerance.scale == "ratio") if better is None else better == "lower":
             names.reverse()
             within = None if within is None else within.swapped()
@@ -504,28 +505,28 @@ class _Run:
         )
 
     def _least(
-        self, pair: Pair, p_fail: Callable[[float], float], each: float, seen: float
+        self, pair: Pair, p_fail: Callable[[float], float], each: float, observed: float
     ) -> float:
-        """Return the largest distance that the data refute."""
+        """Return the lower bound of the distance: the largest one that the data refute."""
         formula, known = self._tests.formula, None
         if formula is not None and self.question.better is None:
             if pair in self.question.pass_only:
                 return 0.0
             known = formula.shown_beyond(pair, each, self.tolerance.scale)
-        return largest_refuted(p_fail, each, seen) if known is None else min(known, seen)
+        return largest_refuted(p_fail, each, observed) if known is None else min(known, observed)
 
-    def _most(self, pair: Pair, p_pass: Callable[[float], float], seen: float) -> float:
-        """Return the largest distance that is still possible."""
+    def _most(self, pair: Pair, p_pass: Callable[[float], float], observed: float) -> float:
+        """Return the upper bound of the distance: the largest one that the data allow."""
         formula, scale, widest = self._tests.formula, self.tolerance.scale, self._widest
         known = None
         if formula is not None and self.question.better is None:
             known = formula.shown_within(pair, self.alpha, scale)
         if known is None:
-            return smallest_shown(p_pass, self.alpha, min(seen, widest), widest)
+            return smallest_shown(p_pass, self.alpha, min(observed, widest), widest)
         return min(known, widest)
 
     def _has_few_clusters(self, pair: Pair) -> bool:
-        """Return whether clusters are too few for the test that more of them would get."""
+        """Return whether there are so few clusters that melded limits are used."""
         problem = self._posed.problem
         return problem.unit == "clusters" and problem.is_melded(pair)
 
@@ -537,7 +538,7 @@ class _Run:
 
     @property
     def _widest(self) -> float:
-        """The largest distance that there can be."""
+        """The largest possible distance."""
         problem = self._posed.problem
         if self.tolerance.scale == "ratio":
             return FARTHEST_RATIO
@@ -548,16 +549,16 @@ class _Run:
         return bound
 
     def _tails(self, pair: Pair, distance: float) -> TolerancePValues:
-        """Return the tests at a distance from equality."""
+        """Return the p-values at a distance from equality."""
         tolerance, problem = self.tolerance, self._tests.problem
         if distance >= 1 and tolerance.scale == "difference" and problem.is_proportion:
-            # No difference of shares is larger: nothing refutes that it is at most 1.
+            # A difference of proportions is always at most 1.
             return TolerancePValues(0.0, 1.0, 1.0, 0.0)
         margin = tolerance.at(distance)
         return self._tests.test_pair(pair, max(margin, math.exp(-FARTHEST_RATIO))).tails
 
-    def _seen(self, pair: Pair) -> tuple[float, float, bool, float]:
-        """Return the gap, its standard error, on which side it is, and its distance from 0."""
+    def _observe(self, pair: Pair) -> tuple[float, float, bool, float]:
+        """Return the gap, its standard error, whether it is positive, and its distance from 0."""
         problem = self._posed.problem
         gap = problem.gap(pair)
         if self.tolerance.scale == "difference":
@@ -565,7 +566,7 @@ class _Run:
             return size, gap.standard_error, gap.estimate >= 0, size
         values = problem.compared(pair)
         if self.question.better is not None:
-            return self._seen_of_reference(pair, values)
+            return self._observe_ratio_to_reference(pair, values)
         low, high = sorted(values)
         ratio = low / high if high > 0 else math.nan
         if not ratio > 0:
@@ -573,13 +574,13 @@ class _Run:
         log, error = problem.log_ratio(pair)
         return ratio, ratio * error, log >= 0, abs(log)
 
-    def _seen_of_reference(
+    def _observe_ratio_to_reference(
         self, pair: Pair, values: Sequence[float]
     ) -> tuple[float, float, bool, float]:
-        """Return the same of a ratio to a fixed reference, which is the second of the pair.
+        """Return the same for a ratio to a fixed reference, the second group of the pair.
 
-        It is the value of the group over that of the reference where higher values are better, and
-        the other way round where lower ones are: small where the group is worse off.
+        If higher values are better, the ratio is that of the group to the reference, otherwise the
+        inverse: it is small if the group is worse off.
         """
         above, below = values if self.question.better == "higher" else reversed(values)
         if not (above > 0 and below > 0):

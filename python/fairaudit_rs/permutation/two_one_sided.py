@@ -1,4 +1,4 @@
-"""Tests of pairs at the two ends of a margin, whatever the method: equivalence and tolerances."""
+"""Two one-sided tests of a pair at both ends of a margin, for equivalence and tolerances."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .formulas import NOTHING_KNOWN, FormulaMethod, MarginTest, log_ratio, log_r
 from .problem import Problem
 from .strata import share_strata, why_unshared
 
-#: What a gap is called, by scale.
+#: The word for a gap on each scale.
 NAMES = {"difference": "gap", "ratio": "ratio"}
 
-#: The sentences of `TwoOneSidedTests.why_nothing`.
+#: The sentences of `TwoOneSidedTests.explain_untestable`.
 SENTENCES = {
     "no_ratio": (
         "{metric} is {values} in {first} and {second}: nothing is shown about their ratio"
@@ -32,23 +32,23 @@ class TwoOneSidedTests:
 
     problem: Problem
     scale: str
-    #: The method; None where it is the bootstrap-t.
+    #: The method; None for the bootstrap-t.
     formula: FormulaMethod | None
     #: The replicates of the bootstrap-t.
     bootstrap: Bootstrap | None = None
 
     def test_pair(self, pair: Pair, margin: float) -> MarginTest:
-        """Test a pair at -+ the margin, or at a ratio and its inverse."""
+        """Test a pair at -+ margin, or for ratios at the margin and its inverse."""
         problem, replicates = self.problem, self.bootstrap
         of_ratio = self.scale == "ratio"
-        takes_all = self.formula is not None and self.formula.takes_zero
-        if of_ratio and not takes_all and not self._above_zero(pair):
+        allows_zero = self.formula is not None and self.formula.allows_ratio_of_zero
+        if of_ratio and not allows_zero and not self._above_zero(pair):
             return NOTHING_KNOWN
         if self.formula is not None:
             return self.formula.margins(pair, margin, self.scale)
         assert replicates is not None
         if not all(problem.evaluations[i].variance > 0 for i in pair):
-            # No variation is no precision: few rows can agree by chance.
+            # A variance of 0 is not precision: a few rows can agree by chance.
             return NOTHING_KNOWN
         if of_ratio:
             estimate, error = log_ratio(problem, pair)
@@ -66,7 +66,7 @@ class TwoOneSidedTests:
         return all(value > 0 for value in self.problem.compared(pair))
 
     def explain_untestable(self, pair: Pair) -> str:
-        """Say why nothing can be shown of a pair."""
+        """Return why a pair cannot be tested, as a sentence."""
         problem, what = self.problem, NAMES[self.scale]
         first, second = (problem.names[i] for i in pair)
         if problem.stratified and not share_strata(problem, pair):

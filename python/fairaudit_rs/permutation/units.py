@@ -1,4 +1,4 @@
-"""The units that exchange groups: rows, or clusters of rows."""
+"""Makes the units that exchange groups in permutation tests: rows, or clusters of rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ExchangeUnits:
 
     group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
-    #: Of each unit, the part of its stratum that it exchanges its group in.
+    #: The part of its stratum within which each unit exchanges its group.
     part: NDArray[np.uint32] | None
-    #: The unit of each row; None when they are the rows themselves.
+    #: The unit of each row; None if units are rows.
     of_row: NDArray[np.uint32] | None
 
     def native(self, n_groups: int) -> _native.Units:
-        """Return them as the native module takes them."""
+        """Return the units for the native module."""
         return _native.Units(
             self.group, n_groups, stratum=self.stratum, part=self.part, of_row=self.of_row
         )
@@ -44,12 +44,12 @@ class ExchangeUnits:
         return sums_of(self.of_row, np.asarray(values, dtype=np.float64), len(self.group))
 
     def exchange(self, n_groups: int, scaling: str, call: _native.Call) -> Exchange:
-        """Return what a native test is told of the units."""
+        """Return the inputs of a native test."""
         return Exchange(units=self.native(n_groups), scaling=scaling, sums=self.sums, call=call)
 
 
 def without_strata(rows: Rows) -> Rows:
-    """Return rows that are in no strata; the cells name groups alone."""
+    """Return the rows without strata."""
     if rows.stratum is None:
         return rows
     none = np.zeros_like(rows.cells.stratum)
@@ -67,9 +67,9 @@ def positions_of(cells: Cells, keys: Sequence[GroupKey]) -> NDArray[np.int64]:
 
 
 def places_of(position: NDArray[np.int64], positions: Sequence[int]) -> NDArray[np.uint16] | None:
-    """Return the place of each code of a group among some groups; None where codes are places.
+    """Return the place of each group code among some groups; None if codes and places agree.
 
-    Other groups have a place after the last one.
+    Other groups get the place after the last one.
     """
     wanted = np.full(int(position.max(initial=0)) + 2, len(positions), dtype=np.uint16)
     wanted[list(positions)] = np.arange(len(positions))
@@ -80,7 +80,7 @@ def places_of(position: NDArray[np.int64], positions: Sequence[int]) -> NDArray[
 def group_codes(
     rows: Rows, position: NDArray[np.int64], positions: Sequence[int]
 ) -> tuple[NDArray[np.uint16], Any]:
-    """Return the codes of the rows in some groups, and where these rows are."""
+    """Return the group codes of the rows in some groups, and the index of these rows."""
     wanted = np.full(int(position.max(initial=0)) + 2, -1, dtype=np.int64)
     wanted[list(positions)] = np.arange(len(positions))
     table = wanted[position]
@@ -101,7 +101,7 @@ def make_units(
     positions: Sequence[int],
     own_strata: NDArray[np.uint32] | None,
 ) -> ExchangeUnits:
-    """Return what exchanges its group among the kept rows."""
+    """Return the exchange units of the kept rows."""
     stratum = None if rows.stratum is None else rows.stratum[keep]
     if rows.cluster is None:
         return ExchangeUnits(codes, stratum, None if own_strata is None else own_strata[keep], None)
@@ -110,15 +110,16 @@ def make_units(
     group = of_units(codes, cluster, n_clusters)
     differs = differing_rows(codes, cluster, group)
     if differs.any():
-        at = int(differs.argmax())
+        first = int(differs.argmax())
         names = sorted(
             group_name(group_label(keys[positions[int(code)]]))
-            for code in (codes[at], group[cluster[at]])
+            for code in (codes[first], group[cluster[first]])
         )
         raise DataError(
             f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
-            f"one group (the first one in {names[0]!r} and {names[1]!r}); a cluster must be of one "
-            "group. Rows that share something else than a group belong in strata=",
+            f"one group (the first one in {names[0]!r} and {names[1]!r}). Pass clusters within "
+            "groups, or pass what these rows have in common as strata=.",
+            argument="clusters",
             mentions=("strata",),
         )
     if stratum is None:
@@ -128,18 +129,20 @@ def make_units(
     if differs.any():
         raise DataError(
             f"{_n_mixed(differs, cluster):,} of {n_clusters:,} clusters have rows in more than "
-            "one stratum; a cluster must be of one stratum"
+            "one stratum. Pass strata that contain whole clusters.",
+            argument="clusters",
+            mentions=("strata",),
         )
     return ExchangeUnits(group, unit_stratum, None, cluster)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Regrouping:
-    """The rows of all compared groups, and what they are with other groups."""
+    """Assigns new groups to the rows of all compared groups."""
 
     rows: Rows
     units: ExchangeUnits
-    #: Where the rows of the compared groups are.
+    #: Index of the rows of the compared groups.
     keep: Any
     #: The code of each compared group among the groups of the rows.
     code_of_group: NDArray[np.uint16]
@@ -152,7 +155,7 @@ class Regrouping:
         keys: Sequence[GroupKey],
         own_strata: NDArray[np.uint32] | None,
     ) -> Regrouping:
-        """Take the rows of all compared groups."""
+        """Return the regrouping of all compared groups."""
         every = range(len(keys))
         codes, keep = group_codes(rows, position, every)
         place = {key: i for i, key in enumerate(rows.cells.groups)}
@@ -169,7 +172,7 @@ class Regrouping:
         return len(self.code_of_group)
 
     def regrouped(self, codes: NDArray[Any]) -> tuple[Rows, tuple[int, ...]]:
-        """Return the rows with other groups, and the number of rows of each."""
+        """Return the rows with new groups, and the number of rows of each group."""
         group = self.rows.group.copy()
         group[self.keep] = self.code_of_group[codes]
         n_rows = np.bincount(codes, minlength=len(self.code_of_group)).tolist()

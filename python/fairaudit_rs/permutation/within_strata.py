@@ -1,6 +1,6 @@
-"""The metric of groups in each stratum, and the values of two groups within strata.
+"""Compares two groups within the user's strata: values by stratum, and their weighted means.
 
-Two groups are compared in the strata that hold both. With D_sg the size of group g in stratum s
+Two groups are compared in the strata that contain both. With D_sg the size of group g in stratum s
 (the denominator of a rate, mean or ratio; the rows of other metrics) and theta_sg its value there,
 
     k_s = D_s1 D_s2 / (D_s1 + D_s2),    value_g = sum_s k_s theta_sg / sum_s k_s,
@@ -29,16 +29,17 @@ from ..results.verdict import rejects_at
 from ..results.words import p_text
 from .strata import EFFECT_VARIES, LEAST_QUERIES, MANY_STRATA, can_be_queries
 
-#: Strata that a result lists for each of up to ten pairs; of more it gives the number.
+#: Maximum number of strata that a result lists per pair, for up to ten pairs (fewer for more
+#: pairs). Otherwise it gives only their number.
 MOST_LISTED = 1_000
-#: Level of the test of one gap in all strata, and its names.
+#: Level of the test whether the gap is the same in all strata, and its names.
 _LEVEL = 0.05
 _TESTS = {"breslow-day": "Breslow-Day test", "permutation": "permutation test"}
-#: The test of homogeneity belongs to the data: it has one seed, whatever the seed of the call.
+#: The homogeneity test has a fixed seed, whatever the seed of the call.
 HOMOGENEITY_SEED = 28
-#: Most rows for which homogeneity is tested by row.
+#: Maximum number of rows for the homogeneity test on rows.
 MOST_ROWS = 1_000_000
-#: The same of metrics that are no ratio of sums, which have no values by stratum beyond it.
+#: The same for metrics that are not ratios of sums; with more rows they have no values by stratum.
 MOST_ROWS_OF_RANKS = 200_000
 
 Floats = NDArray[np.float64]
@@ -72,23 +73,23 @@ class StratumGap(Value):
     """Two groups in one stratum."""
 
     stratum: Any
-    #: Eligible rows of each group, and the metric; NaN where a group has no value.
+    #: Eligible rows and metric of each group; NaN if a group has no value.
     first_n: int
     second_n: int
     first_value: float
     second_value: float
-    #: The share of the stratum in the gap; 0 where it does not hold both groups.
+    #: The weight of the stratum in the gap; 0 if it does not contain both groups.
     weight: float
 
     @property
     def gap(self) -> float:
-        """The value of the first group less that of the second."""
+        """The value of the first group minus that of the second."""
         return self.first_value - self.second_value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairWithinStrata(Value):
-    """The values of two groups within strata, and what they are made of."""
+    """The values of two groups within strata, with the strata that they come from."""
 
     names: tuple[str, ...]
     first: Any
@@ -96,12 +97,12 @@ class PairWithinStrata(Value):
     first_value: float
     second_value: float
     n_strata: int
-    #: Strata that hold both groups.
+    #: Number of strata that contain both groups.
     n_compared: int
-    #: The share of the people of both groups who are in the other strata.
+    #: The share of the people in both groups whose stratum contains only one of the groups.
     share_outside: float
     homogeneity: Homogeneity
-    #: Empty where there are more than `MOST_LISTED`.
+    #: Empty if there are more than `MOST_LISTED`.
     strata: tuple[StratumGap, ...]
 
     def swapped(self) -> PairWithinStrata:
@@ -126,7 +127,7 @@ class PairWithinStrata(Value):
         )
 
     def complement(self) -> PairWithinStrata:
-        """Return the same of the share that is left: 1 less each value."""
+        """Return the same for the complementary proportion: 1 minus each value."""
         strata = tuple(
             replace(
                 stratum, first_value=1 - stratum.first_value, second_value=1 - stratum.second_value
@@ -137,7 +138,7 @@ class PairWithinStrata(Value):
         return replace(self, first_value=first, second_value=second, strata=strata)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each stratum."""
+        """Return one table row per stratum."""
         return [
             {
                 "stratum": stratum_name(self.names, stratum.stratum),
@@ -153,41 +154,41 @@ class PairWithinStrata(Value):
 
 
 def stratum_name(names: tuple[str, ...], stratum: Any) -> str:
-    """Return the name of a stratum: dept=A, or dept=A, year=1."""
+    """Return the name of a stratum, such as "dept=A, year=1"."""
     labels = stratum if isinstance(stratum, tuple) else (stratum,)
     return ", ".join(f"{name}={value}" for name, value in zip(names, labels, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StratumValues(Value):
-    """A metric by stratum and group; NaN where a group has no value in a stratum."""
+    """A metric by stratum and group; NaN if a group has no value in a stratum."""
 
     names: tuple[str, ...]
     strata: tuple[GroupKey, ...]
     value: Floats
-    #: What a group counts for in the gap of a stratum.
+    #: The size D of each group, from which the weights of strata are computed.
     size: Floats
-    #: Eligible rows, and the people whom they stand for: their weights.
+    #: Eligible rows, and the people that they stand for (sum of weights).
     n: NDArray[np.int64]
     people: Floats
     #: The groups.
     keys: tuple[GroupKey, ...]
 
     def share_compared(self, groups: Collection[Any]) -> float:
-        """Return the share of the people of some groups in strata that hold two of them."""
-        at = [i for i, key in enumerate(self.keys) if group_label(key) in groups]
-        present = (self.size[:, at] > 0) & ~np.isnan(self.value[:, at])
-        people = self.people[:, at]
-        # Nobody outside is a share of exactly 1, whatever the rounding of two sums.
+        """Return the share of people in some groups whose stratum contains two of the groups."""
+        columns = [i for i, key in enumerate(self.keys) if group_label(key) in groups]
+        present = (self.size[:, columns] > 0) & ~np.isnan(self.value[:, columns])
+        people = self.people[:, columns]
+        # Sum the people outside, so that the share is exactly 1 if there are none.
         outside = people[present.sum(axis=1) < 2].sum()
         everyone = float(people.sum())
         return 1 - float(outside) / everyone if everyone > 0 else 1.0
 
     def compare_pair(self, pair: Pair, test: Callable[[], Homogeneity]) -> PairWithinStrata:
-        """Return two groups within strata; ``test`` says whether their gap is the same in all."""
-        at = list(pair)
-        value, size, n = self.value[:, at], self.size[:, at], self.n[:, at]
-        people = self.people[:, at].sum(axis=1)
+        """Return two groups within strata; ``test`` tests whether their gap is the same in all."""
+        columns = list(pair)
+        value, size, n = self.value[:, columns], self.size[:, columns], self.n[:, columns]
+        people = self.people[:, columns].sum(axis=1)
         both = np.all((size > 0) & ~np.isnan(value), axis=1)
         weight = np.where(both, size.prod(axis=1) / np.maximum(size.sum(axis=1), 1e-300), 0.0)
         total = float(weight.sum())
@@ -224,7 +225,7 @@ class StratumValues(Value):
 
 
 class StratifiedFinding(Finding):
-    """A result whose comparisons can be within strata: it has a table of them."""
+    """Base class of results whose comparisons can be within strata; adds a table of strata."""
 
     within: tuple[PairWithinStrata, ...]
 
@@ -242,7 +243,7 @@ class StratifiedFinding(Finding):
 def stratum_rows(
     within: Sequence[PairWithinStrata], name_of: Callable[[Any], str]
 ) -> list[dict[str, Any]]:
-    """Return a row for each comparison and stratum, with the test of one gap in all strata."""
+    """Return one table row per comparison and stratum, with the homogeneity test."""
     return [
         {
             "first": name_of(pair.first),
@@ -259,9 +260,10 @@ def stratum_rows(
 def note_of_sample(
     within: Sequence[PairWithinStrata], n_rows: Mapping[Any, int], only_varying: bool = False
 ) -> str | None:
-    """Warn of strata that can be a sample of others: of few rows each, or with unequal effects.
+    """Return a note on strata that can be a sample: with few rows each, or unequal effects.
 
-    ``n_rows`` are the rows of each group. ``only_varying``: of small strata the problem warns.
+    ``n_rows`` are the rows of each group. ``only_varying``: skip small strata, which have another
+    note.
     """
     few = [
         pair.n_compared
@@ -281,7 +283,7 @@ def note_of_sample(
 
 
 def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) -> str:
-    """Say whether the gap of two groups is the same in all strata; p is adjusted for all pairs."""
+    """Return the note on whether the gap is the same in all strata; p is adjusted for pairs."""
     test = within.homogeneity
     pvalue = min(test.pvalue * max(n_pairs, 1), 1.0)
     if math.isnan(test.pvalue):
@@ -290,7 +292,7 @@ def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) 
     how = f"{name}, {p_text(pvalue)}" + (f"; {test.note}" if test.note else "")
     if n_pairs > 1:
         how += f", adjusted for {n_pairs} pairs"
-    # The test of Breslow and Day is about odds ratios: equal gaps can have unequal ones.
+    # The Breslow-Day test is about odds ratios, which can differ although gaps are equal.
     what = "odds" if test.method == "breslow-day" else "gap"
     verb = "differ" if what == "odds" else "differs"
     name = f"{what}_{verb}" if rejects_at(pvalue, _LEVEL) else f"{what}_may_be_one"
