@@ -125,22 +125,28 @@ class TestArguments:
             audit(make()).descend(**{"tolerance": 0.1, "rng": 1, **options})
 
     def test_too_few_events_name_the_part(self):
-        words = r"fit part has 4\d.\d events of false_positive_rate in group=0 .* needed: 80"
+        words = r"fit part has 4\d.\d rows in the denominator .* in group=0, .* at least 80"
         with pytest.raises(errors.NotMeasurableError, match=words):
             audit(make(1_500, design=designs.toy_descent())).descend(tolerance=0.1, rng=1)
         X, y, f, group = make()
         y[group == 1] = 1
         y[np.flatnonzero(group)[:30]] = 0
-        with pytest.raises(errors.NotMeasurableError, match=r"in the others .* needed: 80"):
+        with pytest.raises(errors.NotMeasurableError, match=r"in the others, .* at least 80"):
             audit((X, y, f, group)).descend(tolerance=0.1, rng=1)
 
-    @pytest.mark.parametrize("found", [np.ones(5), np.full((1_024, 2), 2.0)])
-    def test_a_nuisance_without_probabilities(self, found):
+    @pytest.mark.parametrize(
+        ("found", "words"),
+        [
+            (np.ones(5), "returned probabilities of shape"),
+            (np.full((1_024, 2), 2.0), "missing or outside 0 to 1"),
+        ],
+    )
+    def test_a_nuisance_without_probabilities(self, found, words):
         class Odd(MainEffects):
             def predict_proba(self, X):
                 return found[: len(X)]
 
-        with pytest.raises(errors.DataError, match="gives other numbers than the probabilities"):
+        with pytest.raises(errors.DataError, match=words):
             audit(make()).descend(tolerance=0.1, nuisance=Odd(), rng=1)
 
     def test_a_nuisance_that_rules_a_label_out(self):

@@ -86,11 +86,18 @@ class AlignmentResult(InfluenceResult):
 
     def plot(self, kind: str | None = None) -> Chart:
         """Refuse: there are no proxy scores to show."""
-        raise NotMeasurableError(f"metric {self.metric!r} has no proxy scores; accepted: a rate")
+        raise NotMeasurableError(
+            f"metric {self.metric!r} has no proxy scores to plot. Audit a rate instead.",
+            argument="metric",
+        )
 
     def descend(self, *_: Any, **__: Any) -> Any:
         """Refuse: descent and repair are for rates."""
-        raise NotMeasurableError(f"metric {self.metric!r} is no rate; accepted: a rate")
+        raise NotMeasurableError(
+            f"metric {self.metric!r} is not a rate, so it has no descent and no repair. Audit a "
+            "rate instead.",
+            argument="metric",
+        )
 
     repair = descend
 
@@ -133,9 +140,9 @@ def audit_alignment(
     """Return the audit of calibration or divergence."""
     if question.measure.name == "calibration" and not question.of_scores:
         raise ArgumentError(
-            "metric is 'calibration' and there are decisions; accepted: y_score",
+            "metric='calibration' needs scores. Pass y_score= instead of y_pred=.",
             argument="metric",
-            mentions=("y_score",),
+            mentions=("y_score", "y_pred"),
         )
     measure = _calibration if question.measure.name == "calibration" else _divergence
     found = measure(question, audit, given, level)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..data.columns import Column, EncodedColumn
 from ..data.equality import Value
-from ..errors import ArgumentTypeError, ColumnError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .features import Feature, Kind
 from .levels import (
     check_levels,
@@ -279,7 +279,8 @@ class Coding(Value):
         taken = [name for name in sets if name in data and name not in used]
         if taken:
             raise ColumnError(
-                f"sets has the name {taken[0]!r}, which is a feature; accepted: another name",
+                f"sets has the key {taken[0]!r}, which is the name of a feature. Choose another "
+                "key.",
                 argument="sets",
             )
         codes += [_code(name, column) for name, column in data.items() if name not in used]
@@ -331,7 +332,9 @@ class Coding(Value):
         names = [name for name in self.data if name not in data]
         if names:
             raise ColumnError(
-                f"X has no column {names[0]!r}; the audit has {', '.join(self.data)}", argument="X"
+                f"X has no column {names[0]!r}. The audit needs the columns "
+                f"{', '.join(self.data)}.",
+                argument="X",
             )
         return self._stacked(data, rows)
 
@@ -355,21 +358,27 @@ class Coding(Value):
 def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Code:
     if not arguments.is_listing(given):
         raise ArgumentTypeError(
-            f"sets[{name!r}] is {given!r}; accepted: a list of names of columns"
+            f"sets[{name!r}] is {given!r}; accepted: a list of column names", argument="sets"
         )
     members = tuple(given)
     lacking = [member for member in members if member not in data]
-    if lacking or not members:
+    if not members:
+        raise ArgumentError(
+            f"sets[{name!r}] is empty; accepted: a list of column names", argument="sets"
+        )
+    if lacking:
         raise ColumnError(
-            f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature",
+            f"sets[{name!r}] names {lacking[0]!r}, which is not a feature. The features are "
+            f"{', '.join(data)}.",
             argument="sets",
         )
     codes = tuple(_code(member, data[member], alone=True) for member in members)
     for code in codes:
         if code.kind == "continuous":
             raise DataError(
-                f"sets: {code.name!r} in {name!r} is continuous; accepted: features of few values, "
-                "put it into classes first"
+                f"sets[{name!r}] names {code.name!r}, which is continuous. Bin it into a few "
+                "classes first.",
+                argument="sets",
             )
     if all(isinstance(code, NumberCode) and code.ends == (0.0, 1.0) for code in codes):
         marks = _marks(members, data)
@@ -460,7 +469,7 @@ def _table(name: str, column: EncodedColumn) -> list[float]:
     try:
         return [*(float(value) for value in column.labels), np.nan]
     except (TypeError, ValueError):
-        raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
+        raise _not_numeric(name) from None
 
 
 def check_numbers(name: str, column: Column) -> Floats:
@@ -468,7 +477,7 @@ def check_numbers(name: str, column: Column) -> Floats:
     if isinstance(column, EncodedColumn):
         values = np.array(_table(name, column))[column.codes]
     elif column.dtype.kind not in "biuf":
-        raise DataError(f"feature {name!r} holds text; accepted here: numbers")
+        raise _not_numeric(name)
     else:
         values = np.asarray(column, dtype=np.float64)
     if not np.isfinite(values).all():
@@ -476,8 +485,16 @@ def check_numbers(name: str, column: Column) -> Floats:
     return values
 
 
+def _not_numeric(name: str) -> DataError:
+    return DataError(
+        f"feature {name!r} holds text where numbers are needed. Convert it to numbers.",
+        argument="X",
+    )
+
+
 def _not_finite(name: str, row: int) -> DataError:
     return DataError(
-        f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
-        "text, of which a missing value is a level of its own"
+        f"feature {name!r} is missing or infinite in row {row}. Fill in finite numbers, or pass "
+        "the feature as text, in which a missing value is a level of its own.",
+        argument="X",
     )

@@ -49,7 +49,7 @@ class ChangeCost:
         features = {feature.name: feature for feature in coding.features}
         if not arguments.is_listing(immovable):
             raise ArgumentTypeError(
-                f"immovable is {immovable!r}; accepted: a sequence of names of features",
+                f"immovable is {immovable!r}; accepted: a sequence of feature names",
                 argument="immovable",
             )
         names = tuple(immovable)
@@ -95,17 +95,19 @@ class ChangeCost:
             found = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise DataError(
-                f"cost gives {given!r}; accepted: numbers from 0 on", argument="cost"
+                f"cost returned {given!r}; accepted: numbers of at least 0", argument="cost"
             ) from None
         wanted = (len(source), len(destination))
         if found.shape != wanted:
             raise DataError(
-                f"cost gives an array of shape {found.shape}; accepted here: {wanted}",
+                f"cost returned an array of shape {found.shape}; accepted: {wanted}, the cost of "
+                "each pair of rows",
                 argument="cost",
             )
         if np.isnan(found).any() or (found < 0).any():
             raise DataError(
-                "cost gives numbers below 0 or missing ones; accepted: from 0 on", argument="cost"
+                "cost returned negative or missing numbers; accepted: numbers of at least 0",
+                argument="cost",
             )
         return found
 
@@ -143,7 +145,7 @@ def _factors(
     if not callable(cost):
         raise ArgumentTypeError(
             f"cost is {cost!r}; accepted: None, a dict of weights by feature, or a function of the "
-            "rows that are sent and where to",
+            "rows before and after a change",
             argument="cost",
         )
     return {}, cost
@@ -153,8 +155,8 @@ def _check_names(argument: str, names: tuple[str, ...], features: Mapping[str, F
     unknown = [name for name in names if name not in features]
     if unknown:
         raise ArgumentError(
-            f"{argument} names {unknown[0]!r}; accepted: features of the audit, which are "
-            f"{', '.join(features)}",
+            f"{argument} names {unknown[0]!r}, which is not a feature of the audit. The features "
+            f"are {', '.join(features)}.",
             argument=argument,
         )
 

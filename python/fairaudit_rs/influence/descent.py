@@ -417,9 +417,11 @@ def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
                 )
                 if base < ENOUGH_EVENTS:
                     raise NotMeasurableError(
-                        f"the {part} part has {base:,.1f} events of {rate.name} in {name} (rows in "
-                        f"its denominator); needed: {ENOUGH_EVENTS:g}, so that its intervals hold; "
-                        "accepted: more rows, a larger share in parts, or another metric"
+                        f"the {part} part has {base:,.1f} rows in the denominator of {rate.name} "
+                        f"in {name}, and its intervals need at least {ENOUGH_EVENTS:g}. Use more "
+                        "rows, a larger share in parts=, or another metric.",
+                        argument="parts",
+                        mentions=("metric",),
                     )
                 if min(events, base - events) < FEW_EVENTS:
                     notes.append(

@@ -49,10 +49,11 @@ class GapTarget:
             moving = [rate.name for rate in self.measure.rates if _moves(rate.denominator)]
             if moving:
                 raise ArgumentError(
-                    f"method is 'direct' and the metric {self.measure.name}; accepted: one rate, "
-                    f"or a sum of rates without {moving[0]}, whose denominator changes with the "
-                    "map (the sum is not linear in it)",
+                    f"method='direct' cannot repair the metric {self.measure.name}, because the "
+                    f"repair changes the denominator of {moving[0]}. Use a single rate, or a sum "
+                    f"without {moving[0]}.",
                     argument="method",
+                    mentions=("metric",),
                 )
 
     @property
@@ -150,7 +151,9 @@ def _matrix(cells: FeatureCells, cost: ChangeCost) -> Floats:
     matrix = cost.matrix(cells.features, cells.features)
     if matrix.diagonal().any():
         raise DataError(
-            "cost gives a row that stays as it is another number than 0", argument="cost"
+            "cost returned a number other than 0 for a row that does not change. Return 0 for "
+            "these.",
+            argument="cost",
         )
     return matrix
 
@@ -198,8 +201,9 @@ def fit_direct(
     most = MOST_CELLS if cost.function is None else MOST_OF_A_FUNCTION
     if len(cells) > most:
         raise DataError(
-            f"the target group has {len(cells):,} distinct rows of features in the fit part; "
-            f"accepted here: at most {most:,}. Put continuous features into classes first"
+            f"X has {len(cells):,} distinct rows of the target group in the fit part; accepted: "
+            f"at most {most:,}. Bin continuous features first.",
+            argument="X",
         )
     segments = EnvelopeSegments.from_cells(cells, cost, call)
     slope, level = target.coefficients(cells.count)
@@ -216,8 +220,9 @@ def fit_direct(
     after = target.gap(cells.count, score)
     if np.isnan(after):
         raise NotMeasurableError(
-            f"by P(Y = 1 | X) no row of the target group is in a denominator of "
-            f"{target.measure.name}; accepted: a nuisance with both labels"
+            f"by the fitted P(Y = 1 | X), no row of the target group is in a denominator of "
+            f"{target.measure.name}. Pass a nuisance= that predicts both labels.",
+            argument="nuisance",
         )
     first, second = multipliers
     reduced = _reduced(cells, cost, first * slope - second, call)
@@ -286,8 +291,11 @@ def _refuse(
     after = target.gap(cells.count, _nearest(cells, segments, target, floor))
     above = "" if floor is None else f" with a mean score of at least {number(floor)}"
     raise NotMeasurableError(
-        f"a gap of 0 cannot be reached{above}: it is {number(before)}, and {number(after)} at the "
-        "nearest; accepted: fewer immovable features, a lower floor, another metric"
+        f"a gap of 0 cannot be reached{above}: the gap is {number(before)}, and at best "
+        f"{number(after)} after a repair. Fix fewer features with immovable=, lower floor=, or "
+        "use another metric.",
+        argument="immovable",
+        mentions=("floor", "metric"),
     )
 
 

@@ -78,11 +78,13 @@ def _probabilities(name: str, values: Any, n_rows: int) -> Floats:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is {values!r}; accepted: numbers", argument=name) from None
+        raise ArgumentTypeError(
+            f"{name} is {values!r}; accepted: numbers", argument=_argument(name)
+        ) from None
     if found.shape != (n_rows,):
         raise ArgumentError(
-            f"{name} is of shape {found.shape}; accepted: one number for each of {n_rows:,} rows",
-            argument=name,
+            f"{name} has the shape {found.shape}; accepted: one number for each of {n_rows:,} rows",
+            argument=_argument(name),
         )
     return found
 
@@ -95,6 +97,11 @@ def _inside(name: str, values: Floats, rows: NDArray[np.int64]) -> Floats:
         row = int(rows[wrong.argmax()])
         raise ArgumentError(
             f"{name} is {values[row]:g} in row {row}; accepted: numbers above 0 and below 1",
-            argument=name,
+            argument=_argument(name),
         )
     return found
+
+
+def _argument(name: str) -> str:
+    """Return the argument of an entry: p_outcome of p_outcome['a']."""
+    return name.partition("[")[0]

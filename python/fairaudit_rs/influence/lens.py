@@ -184,8 +184,8 @@ def influence_audit(
     for name, given in (("sample_weight", sample_weight), ("clusters", clusters)):
         if given is not None:
             raise ArgumentError(
-                f"{name} is not taken by influence_audit: its intervals are not known to hold with "
-                "it; accepted: None",
+                f"{name} is not supported by influence_audit, whose intervals may fail with it. "
+                "Remove it.",
                 argument=name,
             )
     measure = measure_of(metric)
@@ -202,7 +202,7 @@ def influence_audit(
     level, seed = checked.confidence_level, checked.seed
     if sets is not None and not isinstance(sets, Mapping):
         raise ArgumentTypeError(
-            f"sets is {sets!r}; accepted: a dict of names of columns by feature", argument="sets"
+            f"sets is {sets!r}; accepted: a dict of lists of column names", argument="sets"
         )
     check_estimator(nuisance)
     design = InfluenceArguments(
@@ -236,9 +236,11 @@ def influence_audit(
     ):
         if value is not None and measure.name != wanted:
             raise ArgumentError(
-                f"{name} is given and the metric is {measure.name!r}; accepted: metric={wanted!r}",
+                f"{name} needs metric={wanted!r}, but the metric is {measure.name!r}. Remove "
+                f"{name}, or change the metric.",
                 argument=name,
                 mentions=("metric",),
+                code="conflicting-arguments",
             )
     given = KnownProbabilities.from_arguments(question, p_group, p_outcome)
     if measure.name in ALIGNMENTS:

@@ -53,9 +53,13 @@ def levels_of(
     """Return the levels in order, missing last, and the code of every row."""
     column = without_wide_text(column)
     if not isinstance(column, EncodedColumn) and len(column) and column.dtype.kind != "b":
-        accepted = "truth, or 0 and 1" if is_truth else "text"
+        needed = "booleans, or 0 and 1," if is_truth else "text"
         if not (is_truth and np.isin(column, (0, 1)).all()):
-            raise DataError(f"feature {name!r} holds numbers; accepted here: {accepted}")
+            raise DataError(
+                f"feature {name!r} holds numbers where {needed} are needed. Convert it to "
+                f"{'booleans' if is_truth else 'text'}.",
+                argument="X",
+            )
     levels, place = ordered_levels(column)
     codes = column.codes if isinstance(column, EncodedColumn) else column.astype(np.int64)
     return levels, place[codes]
@@ -73,6 +77,7 @@ def check_levels(name: str, n_levels: int) -> None:
     """Refuse more levels than can be compared."""
     if n_levels > _MOST_LEVELS:
         raise DataError(
-            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}, put them "
-            "into classes first"
+            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}. Merge "
+            "levels first.",
+            argument="X",
         )

@@ -279,10 +279,18 @@ def _learn(
 
 def _of_one(fit: Any, rows: Floats) -> Floats:
     found = np.asarray(fit.predict_proba(rows), dtype=np.float64)
-    if found.shape != (len(rows), 2) or not ((found >= 0) & (found <= 1)).all():
+    shape = (len(rows), 2)
+    if found.shape != shape:
         raise DataError(
-            f"nuisance ({type(fit).__name__}) gives other numbers than the probabilities of 0 and "
-            f"1 for each row: of shape {found.shape} for {len(rows):,} rows; accepted: from 0 to 1"
+            f"nuisance ({type(fit).__name__}) returned probabilities of shape {found.shape}; "
+            f"accepted: {shape}, the probabilities of the labels 0 and 1",
+            argument="nuisance",
+        )
+    if not ((found >= 0) & (found <= 1)).all():
+        raise DataError(
+            f"nuisance ({type(fit).__name__}) returned numbers that are missing or outside 0 to 1. "
+            "Use an estimator whose predict_proba returns probabilities.",
+            argument="nuisance",
         )
     return np.asarray(found[:, 1])
 

@@ -43,8 +43,8 @@ class Predictor:
         else:
             if not hasattr(self.model, "predict_proba"):
                 raise ArgumentTypeError(
-                    f"model is a {type(self.model).__name__} without predict_proba; accepted: a "
-                    "model that has it, or decisions in y_pred",
+                    f"model is a {type(self.model).__name__} without predict_proba. Pass a model "
+                    "that has it, or decisions as y_pred=.",
                     argument="model",
                     mentions=("y_pred",),
                 )
@@ -57,7 +57,9 @@ class Predictor:
                 found = found[:, 1]
         if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
             raise DataError(
-                "model gives other numbers than one from 0 to 1 for each row", argument="model"
+                "model did not return one number from 0 to 1 for each row. Pass a model that "
+                "predicts probabilities, or decisions of 0 and 1.",
+                argument="model",
             )
         return found
 
@@ -66,8 +68,8 @@ class Predictor:
             return np.asarray(self.model.decision(rows), dtype=np.float64)
         if not hasattr(self.model, "predict"):
             raise ArgumentTypeError(
-                f"model is a {type(self.model).__name__} without predict; accepted: a model that "
-                "decides, or y_score",
+                f"model is a {type(self.model).__name__} without predict. Pass a model that has "
+                "it, or scores as y_score=.",
                 argument="model",
                 mentions=("y_score",),
             )
@@ -98,7 +100,9 @@ def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
         return type(given)({name: like_column(given[name], columns[name]) for name in columns})
     if any(column.dtype.kind not in "biuf" for column in columns.values()):
         raise ArgumentTypeError(
-            "model does not go with text in X as it is given; accepted: a pandas or polars frame",
+            "model needs X as a pandas or polars frame when a feature is text. Convert X to a "
+            "frame.",
             argument="model",
+            mentions=("X",),
         )
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])

@@ -102,7 +102,9 @@ class InfluenceArguments:
         key = find_group("target", self.target, existing)
         if len(existing) < 2:
             raise DataError(
-                f"only one group: every row is {group_name(group_label(key))!r}; a gap needs others"
+                f"only one group: every row is {group_name(group_label(key))!r}. Pass rows of at "
+                "least two groups.",
+                argument="sensitive_features",
             )
         code = rows.cells.groups.index(key)
         known = np.array([None not in group for group in rows.cells.groups])
@@ -164,18 +166,17 @@ class InfluenceArguments:
             return []
         if self.data is None:
             raise ArgumentError(
-                "X is None; accepted: features, or data= with features= by name",
+                "X is None. Pass the features as X=, or data= with their names in features=.",
                 argument="X",
-                mentions=(
-                    "data",
-                    "features",
-                ),
+                mentions=("data", "features"),
+                code="missing-argument",
             )
         if self.features is None:
             raise ArgumentError(
-                "features is None; with data= it names the columns to look at",
+                "features is None. With data=, name the columns of the features in features=.",
                 argument="features",
                 mentions=("data",),
+                code="missing-argument",
             )
         self._check_names(self.features)
         return list(self.features)
@@ -191,12 +192,17 @@ class InfluenceArguments:
         nothing = "y_pred" not in table.roles and "y_score" not in table.roles
         if nothing and self.model is None:
             raise ArgumentError(
-                "y_pred and y_score are None; accepted: decisions, or scores",
+                "y_pred and y_score are None. Pass decisions as y_pred=, or scores as y_score=.",
                 argument="y_pred",
                 mentions=("y_score",),
+                code="missing-argument",
             )
         if self.measure.needs_labels and "y_true" not in table.roles:
-            raise ArgumentError(f"y_true is None; {self.measure.name} needs it", argument="y_true")
+            raise ArgumentError(
+                f"y_true is None, but {self.measure.name} needs labels. Pass y_true=.",
+                argument="y_true",
+                code="missing-argument",
+            )
 
     @staticmethod
     def _score(column: NDArray[Any], what: str) -> Floats:
@@ -204,7 +210,8 @@ class InfluenceArguments:
         if ((score < 0) | (score > 1)).any():
             row = int(((score < 0) | (score > 1)).argmax())
             raise DataError(
-                f"{what} is {score[row]:g} in row {row}; accepted: probabilities, from 0 to 1"
+                f"{what} is {score[row]:g} in row {row}; accepted: probabilities from 0 to 1",
+                argument=what,
             )
         return score
 
@@ -216,7 +223,7 @@ class InfluenceArguments:
         check_indices(indices_of({"the labels and scores": table.index, "X": self.X}))
         columns = dict(named_columns(self.X))
         if not columns:
-            raise ArgumentError("X has no columns; accepted: at least one feature", argument="X")
+            raise ArgumentError("X has no columns. Pass at least one feature.", argument="X")
         lengths = {len(column) for column in columns.values()} - {n_rows}
         if lengths:
             raise DataError(
@@ -242,7 +249,7 @@ class InfluenceArguments:
         if not len(features):
             instead = "" if self.X is None else ", or None for all"
             raise ArgumentError(
-                f"features is empty; accepted: names of columns{instead}", argument="features"
+                f"features is empty; accepted: column names{instead}", argument="features"
             )
 
     def _asked(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
@@ -263,7 +270,10 @@ class InfluenceArguments:
             return None
         if self.X is None:
             raise ArgumentTypeError(
-                "model does not go with data without X; accepted: X", argument="model"
+                "model needs the features as X=. Pass X=, or remove the model.",
+                argument="model",
+                mentions=("X",),
+                code="missing-argument",
             )
         return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
 
@@ -274,7 +284,9 @@ class InfluenceArguments:
         if differ.any():
             raise DataError(
                 f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
-                "the target group; accepted: what the model says of X"
+                f"the target group. Pass the model that made {what}, or no model.",
+                argument=what,
+                mentions=("model",),
             )
 
 

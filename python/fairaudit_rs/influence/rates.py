@@ -73,7 +73,7 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
     if isinstance(metric, Mapping):
         if not metric:
             raise ArgumentError(
-                "metric is an empty dict; accepted: weights of rates by name", argument="metric"
+                "metric is an empty dict; accepted: a dict of weights by rate", argument="metric"
             )
         for name, weight in metric.items():
             if not is_number(weight):
@@ -83,7 +83,8 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
                 )
             if not np.isfinite(weight) or weight == 0:
                 raise ArgumentError(
-                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number but 0",
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number other "
+                    "than 0",
                     argument="metric",
                 )
         rates = tuple(_rate(name) for name in metric)
@@ -101,7 +102,7 @@ def _rate(metric: AnyMetric) -> RateFormula:
     name = registry.get(metric).name
     if name not in RATES:
         raise ArgumentError(
-            f"metric is {name!r}, which has no influence of scores; accepted: "
+            f"metric is {name!r}, which is not supported by influence_audit; accepted: "
             f"{', '.join(map(repr, RATES))}, or a dict of them by weight; or one of "
             f"{' and '.join(map(repr, ALIGNMENTS))}",
             argument="metric",
@@ -129,8 +130,10 @@ class RateValue:
         base = float(below @ totals)
         if not base > 0:
             raise NotMeasurableError(
-                f"group {group!r} has no rows in the denominator of {rate.name}, which is not "
-                "defined there; choose another metric or another target"
+                f"group {group!r} has no rows in the denominator of {rate.name}, so the rate is "
+                "undefined. Choose another metric or another target.",
+                argument="metric",
+                mentions=("target",),
             )
         value = float(above @ totals) / base
         return cls(

@@ -240,7 +240,7 @@ class Repair(Finding):
             if None not in key and not any(_is(key, value) for value in known):
                 shown = key[0] if len(key) == 1 else key
                 raise DataError(
-                    f"group names {shown!r}, which is no group of the audit; accepted: "
+                    f"group names {shown!r}, which is not a group of the audit; accepted: "
                     f"{', '.join(map(repr, known))}",
                     argument="group",
                 )

@@ -60,8 +60,8 @@ class RepairArguments:
         )
         if audit.gaps.indicator:
             raise DataError(
-                f"X is missing in {', '.join(audit.gaps.indicator)}, and no map moves a gap; "
-                "accepted: an audit of features without missing numbers",
+                f"X has missing numbers in {', '.join(audit.gaps.indicator)}, which a repair "
+                "cannot move. Fill them in and run the audit again.",
                 argument="X",
             )
         seed = checked.seed
@@ -89,9 +89,11 @@ class RepairArguments:
     ) -> tuple[RowParts, int, CellMap, dict[str, float], float | None]:
         if self.counterfactual is not None:
             raise ArgumentTypeError(
-                "counterfactual goes with method='transport'; method is 'direct'",
+                "counterfactual needs method='transport', but the method is 'direct'. Change the "
+                "method, or remove the counterfactual.",
                 argument="counterfactual",
                 mentions=("method",),
+                code="conflicting-arguments",
             )
         shares = arguments.parts(self.parts, ("fit", "report"))
         parts = audit.parts(shares, seed)
@@ -114,30 +116,34 @@ class RepairArguments:
         given = self.counterfactual
         if given is None:
             raise ArgumentTypeError(
-                "counterfactual is None; method='transport' needs one: result.descend(...)",
+                "counterfactual is None, but method='transport' needs one. Pass the result of "
+                "descend().",
                 argument="counterfactual",
                 mentions=("method",),
+                code="missing-argument",
             )
         for name in ("floor", "nuisance"):
             if getattr(self, name) is not None:
                 raise ArgumentTypeError(
-                    f"{name} goes with method='direct'; method is 'transport'",
+                    f"{name} needs method='direct', but the method is 'transport'. Change the "
+                    f"method, or remove {name}.",
                     argument=name,
                     mentions=("method",),
+                    code="conflicting-arguments",
                 )
         parts = getattr(given, "parts", None)
         factors = getattr(given, "factors", None)
         if not isinstance(parts, RowParts) or factors is None:
             raise ArgumentTypeError(
-                f"counterfactual is a {type(given).__name__}; accepted: what descend() of this "
-                "result returns",
+                f"counterfactual is a {type(given).__name__}; accepted: a result of descend()",
                 argument="counterfactual",
             )
         factors = np.asarray(factors, dtype=np.float64)
         same = np.array_equal(parts.kinds.features, audit.kinds.features)
         if not same or len(factors) != len(parts.count):
             raise DataError(
-                "counterfactual is of another audit; accepted: one of this result",
+                "counterfactual belongs to another audit. Call descend() on the result that you "
+                "repair.",
                 argument="counterfactual",
             )
         cells, first, place = _cells(audit, parts)
@@ -146,7 +152,7 @@ class RepairArguments:
         wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
         if not wanted.sum() > 0:
             raise DataError(
-                "counterfactual gives every row the weight 0; accepted: some above 0",
+                "counterfactual gives every row the weight 0. Pass one with a weight above 0.",
                 argument="counterfactual",
             )
         found = fit_transport(cells, self._cost(audit, cells), wanted)
@@ -180,7 +186,10 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
     """Return the distinct rows of features in the fit part, a kind of each, and those of kinds."""
     inside = np.flatnonzero(parts.count[:, 0])
     if not len(inside):
-        raise DataError("the fit part has no row of the target group; accepted: larger parts")
+        raise DataError(
+            "the fit part has no row of the target group. Use a larger first share in parts=.",
+            argument="parts",
+        )
     features = np.ascontiguousarray(parts.kinds.features[inside])
     first, _, place = _native.distinct_rows(features, audit.call)
     count = parts.count[inside, 0].astype(np.float64)

@@ -66,21 +66,19 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> Tran
         left, right = (np.flatnonzero(inside & (side > 0)) for side in (excess, lack))
         if len(left) * len(right) > MOST_PAIRS:
             raise DataError(
-                f"rows move from {len(left):,} cells to {len(right):,}; accepted here: at most "
-                f"{MOST_PAIRS:,} pairs. Put continuous features into classes first, or take "
-                "method='direct'",
+                f"X makes rows move from {len(left):,} cells to {len(right):,} others; accepted: "
+                f"at most {MOST_PAIRS:,} pairs. Bin continuous features first, or use "
+                "method='direct'.",
+                argument="X",
                 mentions=("method",),
             )
         prices = cost.matrix(cells.features[left], cells.features[right])
         if not np.isfinite(prices).all():
             raise DataError(
-                "cost is infinite for some pairs; accepted with method='transport': "
-                "finite numbers, and immovable= for what must not change",
+                "cost is infinite for some pairs, which method='transport' does not support. "
+                "Return finite numbers, and name features that must not change in immovable=.",
                 argument="cost",
-                mentions=(
-                    "method",
-                    "immovable",
-                ),
+                mentions=("method", "immovable"),
             )
         flow = flow_of(prices, excess[left], lack[right])
         source.append(left[flow.source])
@@ -132,11 +130,11 @@ def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple
     apart = float(np.abs(left - right).sum()) / 2
     if apart > _ROUNDING * max(n, 1.0) and n_strata > 1:
         raise NotMeasurableError(
-            "the counterfactual distribution has other shares of what must not change: "
-            f"{100 * apart / n:.2g} % of the rows that would move cannot; accepted: a "
-            "counterfactual whose descent ran within the values of immovable features, or "
-            "method='direct'",
-            mentions=("method",),
+            "counterfactual changes the shares of the immovable features: "
+            f"{100 * apart / n:.2g} % of the rows to be moved have no destination with the same "
+            "values. Name fewer features in immovable=, or use method='direct'.",
+            argument="counterfactual",
+            mentions=("immovable", "method"),
         )
     factor = np.divide(left, right, out=np.zeros(n_strata), where=right > 0)
     lack = lack * factor[strata]

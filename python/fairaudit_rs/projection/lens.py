@@ -177,7 +177,8 @@ def projection_test(
     model = distance if isinstance(distance, Distances) else None
     if model is not None and data is not None:
         raise ArgumentTypeError(
-            "distance is a Distances and data is given; with data= it is the name of a column",
+            "distance is a Distances object, but with data= it must be the name of a column. Pass "
+            "arrays instead of data=, or the name of a column.",
             argument="distance",
             mentions=("data",),
         )
@@ -336,8 +337,10 @@ def _tolerance(question: ProjectionQuestion, epsilon: Any, alternative: str) -> 
         raise ArgumentError(
             f"reference is None with {len(question.keys)} groups and "
             + (f"alternative={alternative!r}" if not values.any() else f"epsilon={epsilon!r}")
-            + "; accepted: the group that the others are compared with",
+            + ". Pass reference=, the group that the others are compared with.",
             argument="reference",
+            mentions=("epsilon", "alternative"),
+            code="missing-argument",
         )
     endless = np.full(m, np.inf)
     low = -endless if alternative == "greater" else -values

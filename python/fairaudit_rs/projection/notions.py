@@ -79,7 +79,9 @@ class Notion(Value):
         statistics = None if self.U is None else _matrix("U", self.U, n)
         if callable(self.phi) and statistics is None:
             raise ArgumentTypeError(
-                "phi is a function and U is None; accepted: U as an array", argument="phi"
+                "phi is a function of U, but U is None. Pass U as an array.",
+                argument="phi",
+                mentions=("U",),
             )
         mean = None if statistics is None else share @ statistics
         phi = _matrix("phi", self._phi(statistics, mean), n)
@@ -120,9 +122,10 @@ class Notion(Value):
             return np.asarray(np.einsum("i,ijk->jk", share, value))
         if not callable(self.phi):
             raise ArgumentError(
-                "derivative is None, but phi is an array and U is given; accepted: the derivative "
-                "of phi by the mean of U, or phi as a function of (U, mean)",
+                "derivative is None, but phi is an array and U is given. Pass derivative=, or phi "
+                "as a function of (U, mean).",
                 argument="derivative",
+                mentions=("phi", "U"),
             )
         columns = []
         for k in range(s):
@@ -161,7 +164,7 @@ def _matrix(name: str, value: Any, n: int) -> Array:
         array = array[:, None]
     if array.ndim != 2 or len(array) != n or not array.shape[1]:
         raise DataError(
-            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} rows of data",
+            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} data rows",
             argument=name,
         )
     if not np.isfinite(array).all():

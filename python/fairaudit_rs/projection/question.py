@@ -152,7 +152,7 @@ class _CriteriaReading:
                 f"y_pred differs from {source} in {int(differ.sum()):,} of {len(differ):,} "
                 f"rows (the first is row {int(differ.argmax())}); accepted: the decisions that "
                 "the distances belong to",
-                mentions=("y_pred",),
+                argument="y_pred",
             )
 
 
@@ -165,7 +165,8 @@ def _check_size(distance: Array) -> None:
     if largest and not math.isnan(largest) and not 1 / _FARTHEST <= largest <= _FARTHEST:
         raise DataError(
             f"the largest distance to the boundary is {largest:g}; accepted: from "
-            f"{1 / _FARTHEST:g} to {_FARTHEST:g} (scores and distances in other units)"
+            f"{1 / _FARTHEST:g} to {_FARTHEST:g}. Rescale the scores or distances.",
+            argument="distance",
         )
 
 
@@ -192,7 +193,7 @@ def pose_notion(
     table = table.loaded("projection_test")
     if "y_score" not in table.roles and threshold != 0.5:
         raise ArgumentTypeError(
-            f"threshold is {threshold:g} without y_score, which it goes with",
+            f"threshold is {threshold:g} without y_score. Pass y_score=, or remove the threshold.",
             argument="threshold",
             mentions=("y_score",),
         )
@@ -209,7 +210,7 @@ def pose_notion(
     if isinstance(notion, Notion):
         if attributes != "crossed":
             raise ArgumentTypeError(
-                "attributes does not go with a notion of your own", argument="attributes"
+                "attributes cannot be used with a Notion object. Remove it.", argument="attributes"
             )
         return _of_notion(reading, notion, exchanging)
     separate = attributes == "separate" and len(table.sensitive_features) > 1
@@ -223,14 +224,14 @@ def _labels(notion: Any, groups: Any, reference: Any) -> tuple[int | None, ...]:
         for name, value in (("groups", groups), ("reference", reference)):
             if value is not None:
                 raise ArgumentTypeError(
-                    f"{name} does not go with a notion of your own", argument=name
+                    f"{name} cannot be used with a Notion object. Remove it.", argument=name
                 )
         return (None,)
     name = ALIASES.get(notion, notion) if isinstance(notion, str) else notion
     if not isinstance(name, str) or name not in NOTIONS:
         accepted = ", ".join(map(repr, NOTIONS))
         raise ArgumentError(
-            f"notion is {notion!r}; accepted: {accepted}, or a Notion", argument="notion"
+            f"notion is {notion!r}; accepted: {accepted}, or a Notion object", argument="notion"
         )
     return NOTIONS[name]
 
@@ -245,10 +246,11 @@ def _check_roles(
     roles = table.roles
     if not roles & {"distance", "y_score"}:
         raise ArgumentError(
-            "distance and y_score are None; accepted: distance=model.distance(X), distances of "
-            "your own, or y_score",
+            "distance and y_score are None. Pass distance=model.distance(X), distances of your "
+            "own, or y_score=.",
             argument="distance",
             mentions=("y_score",),
+            code="missing-argument",
         )
     if roles >= {"distance", "y_score"}:
         raise ArgumentTypeError(
@@ -259,13 +261,18 @@ def _check_roles(
         )
     if not roles & {"y_pred", "y_score"} and distances is None:
         raise ArgumentError(
-            "y_pred is None; accepted: decisions, a distance from a model, which knows them, "
-            "or y_score",
+            "y_pred is None. Pass y_pred=, y_score=, or distance=model.distance(X), which includes "
+            "the decisions.",
             argument="y_pred",
-            mentions=("y_score",),
+            mentions=("y_score", "distance"),
+            code="missing-argument",
         )
     if labels != (None,) and "y_true" not in roles:
-        raise ArgumentError(f"y_true is None; the notion {notion!r} needs it", argument="y_true")
+        raise ArgumentError(
+            f"y_true is None, but the notion {notion!r} needs labels. Pass y_true=.",
+            argument="y_true",
+            code="missing-argument",
+        )
 
 
 # -- notions of groups -----------------------------------------------------------------------
@@ -285,22 +292,23 @@ class _GroupChoice:
         if not self.separate:
             if isinstance(self.reference, Mapping):
                 raise ArgumentTypeError(
-                    "reference is a dict; that goes with attributes='separate' and several "
-                    "features",
+                    "reference is a dict, which needs attributes='separate' and several sensitive "
+                    "features. Pass a single group.",
                     argument="reference",
                     mentions=("attributes",),
                 )
             return choose_groups(coded.cells, self.groups, self.reference)
         if self.groups is not None:
             raise ArgumentTypeError(
-                "groups does not go with attributes='separate'",
+                "groups cannot be used with attributes='separate'. Remove one of them.",
                 argument="groups",
                 mentions=("attributes",),
+                code="conflicting-arguments",
             )
         if self.reference is not None and not isinstance(self.reference, Mapping):
             raise ArgumentTypeError(
                 f"reference is {self.reference!r} with attributes='separate'; accepted: a dict "
-                "with a group of each attribute",
+                "of one group per attribute",
                 argument="reference",
                 mentions=("attributes",),
             )
@@ -308,7 +316,9 @@ class _GroupChoice:
         for at, name in enumerate(coded.cells.sensitive_features):
             if len({key[at] for key in keys}) < 2:
                 raise DataError(
-                    f"only one group of {name} in the rows whose features are all known"
+                    f"only one group of {name} in the rows without missing sensitive features. "
+                    f"Remove {name}, or pass rows of at least two groups.",
+                    argument="sensitive_features",
                 )
         return keys
 
@@ -370,7 +380,11 @@ def _cells_of_groups(
     kinds: Sequence[int | None] = (0, 1) if "y_true" in reading.wanted else (None,)
     n_units = len(keys) * len(kinds)
     if n_units > _MOST_UNITS:
-        raise DataError(f"{len(keys):,} groups; accepted: at most {_MOST_UNITS // 2:,}")
+        raise DataError(
+            f"sensitive_features makes {len(keys):,} groups; accepted: at most "
+            f"{_MOST_UNITS // 2:,}",
+            argument="sensitive_features",
+        )
     named = coded.named
     place = {key: i for i, key in enumerate(keys)}
     group = np.array([place.get(key, -1) for key in named.groups])[named.group]
@@ -510,6 +524,7 @@ def _check_rows(criteria: UnitCriteria) -> None:
                     f"group {criteria.name_of(criterion, name)!r} has no rows with "
                     f"{kind[criterion.label]}; "
                     f"{RATES[criterion.label]} is not defined there. Name the groups to compare "
-                    "with groups=, or choose another notion",
+                    "with groups=, or choose another notion.",
+                    argument="notion",
                     mentions=("groups",),
                 )

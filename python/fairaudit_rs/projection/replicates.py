@@ -45,10 +45,11 @@ def rank_of_cost(
     """Return the rank of the observed cost among the costs of chance gaps."""
     if criteria.rows.weight is not None:
         raise ArgumentError(
-            "sample_weight is given with calibration='permutation'; accepted: None, because rows "
-            "of different weights are not exchangeable",
+            "sample_weight cannot be used with calibration='permutation', because rows of "
+            "different weights are not exchangeable. Remove one of them.",
             argument="sample_weight",
             mentions=("calibration",),
+            code="conflicting-arguments",
         )
     progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples
