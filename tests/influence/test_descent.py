@@ -87,7 +87,7 @@ def reference_parts(found, X0=True):
     for part in range(3):
         own = np.repeat(np.arange(len(kinds.count)), parts.count[:, part])
         rest = np.repeat(np.arange(len(parts.others)), parts.other_count[:, part])
-        label, score = kinds.parts[:, :2].T
+        label, score = kinds.terms[:, :2].T
         answer.append(
             reference.Part(
                 label[own], score[own], found.label_rate[own], parts.others[rest, 1],
@@ -236,7 +236,7 @@ class TestReference:
             share = reference.kish(factor) / len(factor)
             assert value.effective_share == pytest.approx(share, rel=1e-9)
         kinds = found.parts.kinds
-        expected = reference.factors("fpr", path, kinds.parts[:, 1], found.label_rate)[-1]
+        expected = reference.factors("fpr", path, kinds.terms[:, 1], found.label_rate)[-1]
         assert found.factors == pytest.approx(expected, rel=1e-9)
 
 

@@ -120,7 +120,7 @@ class TestReference:
         _, by_share = ceteris_paribus._derivatives(rows, high, rate)
         for column in (3, 4):
             slope = (estimate(1e-5, column) - estimate(-1e-5, column)) / 2e-5
-            found = (by_share * rows.features[:, column]).mean() / rate.mean_base
+            found = (by_share * rows.features[:, column]).mean() / rate.mean_denominator
             assert found == pytest.approx(slope, rel=1e-5)
 
 

@@ -30,7 +30,7 @@ def descended(result, metric="fpr", fixed=(), n_steps=40):
     problem = result.problem
     parts = problem.parts((1 / 3, 1 / 3, 1 / 3), 7)
     kinds = problem.kinds
-    label, score = kinds.parts[:, 0], kinds.parts[:, 1]
+    label, score = kinds.terms[:, 0], kinds.terms[:, 1]
     _, place = np.unique(kinds.features, axis=0, return_inverse=True)
     h = (np.bincount(place, kinds.count * label) / np.bincount(place, kinds.count))[place]
     fit = reference.Part(

@@ -1,4 +1,4 @@
-"""A model as a function of rows of features: scores or decisions, also of rows that never were."""
+"""Call a model on feature rows, including hypothetical ones, for scores or decisions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Scores (P(Y = 1), from 0 to 1) or decisions of a model for rows of features."""
+    """A model as a function of features: scores (P(Y = 1), from 0 to 1) or decisions."""
 
     model: Any
-    #: The features as the user gave them: rows go to the model in this form.
+    #: The features as the user passed them: the model gets rows in this form.
     given: Any
     names: Sequence[str]
     decisions: bool
@@ -31,8 +31,8 @@ class Predictor:
         """Return a number from 0 to 1 for every row."""
         return self._scores(like_given(self.given, columns), len(columns[self.names[0]]))
 
-    def of_given(self) -> Floats:
-        """Return the scores of the rows as given."""
+    def predict_given(self) -> Floats:
+        """Return the numbers for the rows that the user passed."""
         if isinstance(self.given, Mapping):
             return self({name: np.asarray(self.given[name]) for name in self.names})
         return self._scores(self.given, len(self.given))
@@ -82,7 +82,7 @@ class Predictor:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPredictor:
-    """A model as a function of rows as they are coded."""
+    """A model as a function of encoded rows."""
 
     predictor: Predictor
     coding: Coding
@@ -94,7 +94,7 @@ class EncodedPredictor:
 
 
 def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """Return columns as rows in the form in which features were given: a frame or an array."""
+    """Return columns in the form in which the user passed features: a frame or an array."""
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars") and hasattr(given, "columns"):
         return type(given)({name: like_column(given[name], columns[name]) for name in columns})

@@ -1,4 +1,4 @@
-"""From the arguments of `influence_audit` to a group, the others, and columns of features."""
+"""Read the arguments of `influence_audit`: the target group, the others, and their features."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from .rates import Measure
 
 Floats = NDArray[np.float64]
 
-#: Scores of one model differ by less, in single precision too.
+#: The most that scores of the same model differ, even in single precision.
 _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InfluenceQuestion:
-    """Labels, scores and features of all rows, and which are the target group and the others."""
+    """The labels, scores and features of all rows, and the positions of both sides."""
 
     measure: Measure
-    #: Labels (False where none are needed) and scores of all rows as given.
+    #: Labels (False if none are needed) and scores of all rows, in the order of the data.
     label: NDArray[np.bool_]
     score: Floats
-    #: Places of the rows of the target group and the others among them.
+    #: Positions of the rows of the target group and of the others.
     rows: NDArray[np.int64]
     other_rows: NDArray[np.int64]
-    #: Places of the groups of the other rows in `other_names`.
+    #: For each row of the others, the position of its group in `other_names`.
     other_group: NDArray[np.int64]
     coding: Coding
-    #: Those that are asked for.
+    #: The features that get scores.
     features: tuple[Feature, ...]
-    #: The score of coded rows; None without a model.
+    #: The score of encoded rows; None without a model.
     predict: Callable[[Floats], Floats] | None
     target_name: Any
     other_names: tuple[Any, ...]
@@ -53,15 +53,15 @@ class InfluenceQuestion:
     of_scores: bool
     n_rows: int
     n_missing: int
-    #: Of numbers in the features.
+    #: Missing numbers in the features.
     gaps: MissingNumbers
-    #: What a reader must know of how the rows were read.
+    #: Notes on how the rows were read.
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class InfluenceArguments:
-    """The arguments of `influence_audit` that say what is looked at."""
+    """The arguments of `influence_audit` that define the question."""
 
     measure: Measure
     y_true: Any
@@ -77,7 +77,7 @@ class InfluenceArguments:
     pos_label: Label
     missing: str | None = None
     n_threads: int | None = None
-    #: Whether numbers may be missing.
+    #: Whether features may have missing numbers.
     takes_gaps: bool = False
 
     def pose(self) -> InfluenceQuestion:
@@ -95,8 +95,8 @@ class InfluenceArguments:
         )
         self._check(table)
         table = table.loaded()
-        what = "y_pred" if "y_pred" in table.roles else "y_score"
-        wanted = [name for name in ("y_true", what) if name in table.roles]
+        role = "y_pred" if "y_pred" in table.roles else "y_score"
+        wanted = [name for name in ("y_true", role) if name in table.roles]
         rows = table.rows(columns=wanted, pos_label=self.pos_label)
         existing = list(rows.cells.group_sizes())
         key = find_group("target", self.target, existing)
@@ -113,42 +113,42 @@ class InfluenceArguments:
         rest[code] = False
         others = np.flatnonzero(rest[rows.group])
         columns = self._columns(table, names, len(rows.group))
-        coding, gaps = self._coded(columns)
-        predictor = self._predictor(columns, what)
-        if what in rows.columns:
-            score = self._score(rows.columns[what], what)
+        coding, gaps = self._encode_features(columns)
+        predictor = self._predictor(columns, role)
+        if role in rows.columns:
+            score = self._score(rows.columns[role], role)
         else:
             assert predictor is not None
-            score = predictor.of_given()
-        truth = rows.columns.get("y_true")
+            score = predictor.predict_given()
+        label = rows.columns.get("y_true")
         predict = None
         if predictor is not None:
             predict = EncodedPredictor(predictor, coding, gaps)
-            self._check_model(predict(coding.matrix(own)), score[own], what)
+            self._check_model(predict(coding.matrix(own)), score[own], role)
         return InfluenceQuestion(
             measure=self.measure,
-            label=np.zeros(len(score), dtype=bool) if truth is None else truth,
+            label=np.zeros(len(score), dtype=bool) if label is None else label,
             score=np.ascontiguousarray(score),
             rows=own,
             other_rows=others,
-            other_group=_places(rows.cells.groups, [name for name in existing if name != key])[
+            other_group=_positions(rows.cells.groups, [name for name in existing if name != key])[
                 rows.group[others]
             ],
             coding=coding,
-            features=self._asked(coding, gaps),
+            features=self._requested_features(coding, gaps),
             predict=predict,
             target_name=group_label(key),
             other_names=tuple(group_label(other) for other in existing if other != key),
             attribute=attribute_name(rows.cells.sensitive_features),
-            of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
+            of_scores=role == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
             gaps=gaps,
             notes=tuple(rows.cells.notes),
         )
 
-    def _coded(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
-        """Return how the features are coded; gaps are looked for where coding finds one."""
+    def _encode_features(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
+        """Return the encoding of the features; missing numbers are filled only if there are any."""
         sets = self.sets or {}
         try:
             return Coding.from_columns(columns, sets, self.n_threads), MissingNumbers()
@@ -189,8 +189,8 @@ class InfluenceArguments:
                 mentions=("y_score",),
                 code="conflicting-arguments",
             )
-        nothing = "y_pred" not in table.roles and "y_score" not in table.roles
-        if nothing and self.model is None:
+        has_neither = "y_pred" not in table.roles and "y_score" not in table.roles
+        if has_neither and self.model is None:
             raise ArgumentError(
                 "y_pred and y_score are None. Pass decisions as y_pred=, or scores as y_score=.",
                 argument="y_pred",
@@ -205,13 +205,13 @@ class InfluenceArguments:
             )
 
     @staticmethod
-    def _score(column: NDArray[Any], what: str) -> Floats:
+    def _score(column: NDArray[Any], role: str) -> Floats:
         score = np.asarray(column, dtype=np.float64)
         if ((score < 0) | (score > 1)).any():
             row = int(((score < 0) | (score > 1)).argmax())
             raise DataError(
-                f"{what} is {score[row]:g} in row {row}; accepted: probabilities from 0 to 1",
-                argument=what,
+                f"{role} is {score[row]:g} in row {row}; accepted: probabilities from 0 to 1",
+                argument=role,
             )
         return score
 
@@ -237,7 +237,7 @@ class InfluenceArguments:
             raise ColumnError(
                 f"features names {lacking[0]!r}; X has {', '.join(columns)}", argument="features"
             )
-        # A model needs all of them.
+        # A model needs all features, even if scores are requested for some.
         chosen = columns if self.model is not None else self.features
         return {name: columns[name] for name in chosen}
 
@@ -252,8 +252,8 @@ class InfluenceArguments:
                 f"features is empty; accepted: column names{instead}", argument="features"
             )
 
-    def _asked(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
-        """Return the features that are asked for: a model needs all, and may be asked for some."""
+    def _requested_features(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
+        """Return the features that get scores."""
         if self.features is None or self.X is None:
             return coding.features
         sets = self.sets or {}
@@ -264,8 +264,8 @@ class InfluenceArguments:
             or set(sets.get(feature.name, ())) & set(self.features)
         )
 
-    def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:
-        """Return the model as a function, None without one."""
+    def _predictor(self, columns: Mapping[str, Column], role: str) -> Predictor | None:
+        """Return the model as a function; None without one."""
         if self.model is None:
             return None
         if self.X is None:
@@ -275,21 +275,21 @@ class InfluenceArguments:
                 mentions=("X",),
                 code="missing-argument",
             )
-        return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
+        return Predictor(self.model, self.X, tuple(columns), role == "y_pred")
 
     @staticmethod
-    def _check_model(found: Floats, given: Floats, what: str) -> None:
-        """Refuse predictions that are not those of the model."""
-        differ = np.abs(found - given) > _ROUNDING
+    def _check_model(predicted: Floats, given: Floats, role: str) -> None:
+        """Raise if the given decisions or scores are not those of the model."""
+        differ = np.abs(predicted - given) > _ROUNDING
         if differ.any():
             raise DataError(
-                f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
-                f"the target group. Pass the model that made {what}, or no model.",
-                argument=what,
+                f"{role} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
+                f"the target group. Pass the model that made {role}, or no model.",
+                argument=role,
                 mentions=("model",),
             )
 
 
-def _places(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
-    """Return by code of a group its place among some, -1 where it is not one of them."""
+def _positions(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
+    """Return the position of each group among the names, -1 if it is not among them."""
     return np.array([names.index(name) if name in names else -1 for name in groups], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""From the arguments of `InfluenceResult.repair` to a `Repair`."""
+"""Fit a `Repair` from the arguments of `InfluenceResult.repair`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .transport import fit_transport
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Rows in a denominator from which on the interval of a gap holds.
+#: With fewer rows in a denominator, the interval of a gap may not cover.
 _ENOUGH_ROWS = 50.0
-#: Scores of one model differ by less, in single precision too.
+#: The most that scores of the same model differ, even in single precision.
 _ROUNDING = 1e-5
 
 
@@ -52,7 +52,7 @@ class RepairArguments:
     def fit(
         self, audit: InfluenceProblem, attribute: str, others: tuple[Any, ...], level: float
     ) -> Repair:
-        """Check the arguments, find the map, and measure what it does."""
+        """Check the arguments, find the map, and measure its effects."""
         arguments.choice("method", self.method, get_args(RepairMethod))
         check_estimator(self.nuisance)
         checked = arguments.check(
@@ -67,8 +67,8 @@ class RepairArguments:
         seed = checked.seed
         if checked.n_threads is not None:
             audit = replace(audit, n_threads=checked.n_threads)
-        made = self._direct if self.method == "direct" else self._transport
-        parts, last, way, certificate, floor = made(audit, seed)
+        fit_map = self._direct if self.method == "direct" else self._transport
+        parts, last, way, certificate, floor = fit_map(audit, seed)
         report, unseen = _report(audit, parts, last, way)
         return _repair(
             audit,
@@ -107,8 +107,8 @@ class RepairArguments:
         )
         target.check()
         floor = self._floor(cells, target)
-        found = fit_direct(cells, cost, target, floor, audit.call)
-        return parts, 1, found.way, found.certificate, floor
+        repair = fit_direct(cells, cost, target, floor, audit.call)
+        return parts, 1, repair.way, repair.certificate, floor
 
     def _transport(
         self, audit: InfluenceProblem, seed: int
@@ -155,8 +155,8 @@ class RepairArguments:
                 "counterfactual gives every row the weight 0. Pass one with a weight above 0.",
                 argument="counterfactual",
             )
-        found = fit_transport(cells, self._cost(audit, cells), wanted)
-        return parts, parts.count.shape[1] - 1, found.way, found.certificate, None
+        repair = fit_transport(cells, self._cost(audit, cells), wanted)
+        return parts, parts.count.shape[1] - 1, repair.way, repair.certificate, None
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
         return ChangeCost.from_arguments(
@@ -169,12 +169,12 @@ class RepairArguments:
                 return None
             return float(cells.count @ cells.score) / cells.n_rows / 2
         accepted = "a mean score above 0, at most 1"
-        return arguments.number("floor", self.floor, accepted, lambda found: 0 < found <= 1)
+        return arguments.number("floor", self.floor, accepted, lambda value: 0 < value <= 1)
 
     def _label(
         self, audit: InfluenceProblem, parts: RowParts, cells: FeatureCells, place: Ints
     ) -> Floats:
-        """Return P(Y = 1 | x) by cell, fitted on the fit part."""
+        """Return P(Y = 1 | x) of each cell, fitted on the fit part."""
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
         by_cell = np.empty(len(cells))
@@ -183,7 +183,7 @@ class RepairArguments:
 
 
 def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
-    """Return the distinct rows of features in the fit part, a kind of each, and those of kinds."""
+    """Return the cells of the fit part, a kind of row of each, and the cell of each kind."""
     inside = np.flatnonzero(parts.count[:, 0])
     if not len(inside):
         raise DataError(
@@ -198,7 +198,7 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
     if audit.predict is not None:
         score = np.ascontiguousarray(audit.predict(rows))
     else:
-        score = np.bincount(place, count * parts.kinds.parts[inside, 1]) / totals
+        score = np.bincount(place, count * parts.kinds.terms[inside, 1]) / totals
     first_kind = inside[first].astype(np.int64)
     return (
         FeatureCells(features=rows, count=totals, score=score),
@@ -210,10 +210,10 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
 def _report(
     audit: InfluenceProblem, parts: RowParts, last: int, way: CellMap
 ) -> tuple[ReportRows, int]:
-    """Return the rows of the report part, and how many have features that were not seen."""
+    """Return the rows of the report part, and the number with features new since the fit."""
     inside = np.flatnonzero(parts.count[:, last])
     count = parts.count[inside, last].astype(np.float64)
-    label, score = parts.kinds.parts[inside, :2].T
+    label, score = parts.kinds.terms[inside, :2].T
     cell, unseen = way.find(parts.kinds.features[inside], audit.call)
     report = ReportRows(
         label=label,
@@ -289,7 +289,7 @@ def _engine(method: str, certificate: dict[str, float]) -> str:
 def _warnings(
     measure: Measure, report: ReportRows, method: str, target: str, n_unseen: int
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about a repair."""
     warnings = []
     if method == "transport" and measure.needs_labels:
         warnings.append(
@@ -313,12 +313,12 @@ def _warnings(
 
 
 def _warnings_of_scores(audit: InfluenceProblem) -> list[str]:
-    """Say where the score of a row that moves is but a mean of the rows that it joins."""
+    """Warn if equal features have different scores, so that moved rows get only a mean score."""
     if audit.predict is not None:
         return []
     kinds = audit.kinds
     first, _, place = _native.distinct_rows(kinds.features, audit.call)
-    score = kinds.parts[:, 1]
+    score = kinds.terms[:, 1]
     if (np.abs(score - score[first][place]) <= _ROUNDING).all():
         return []
     return [
