@@ -40,7 +40,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"p_group": np.full(3, 0.5)}, "p_group has the shape .* one number for each of 1,200"),
+            (
+                {"p_group": np.full(3, 0.5)},
+                "p_group has the shape .* one number for each of the 1,200",
+            ),
             ({"p_group": np.full(N, 1.0)}, "p_group is 1 in row .*; accepted: numbers above 0"),
             ({"p_group": "x"}, "p_group is 'x'; accepted: numbers"),
             ({"p_outcome": np.full(N, 0.5)}, "p_outcome is a ndarray; accepted: a dict"),

@@ -133,7 +133,7 @@ class _AlignmentFinding:
 def audit_alignment(
     question: InfluenceQuestion,
     audit: InfluenceProblem,
-    given: KnownProbabilities,
+    known: KnownProbabilities,
     level: float,
     seed: int,
 ) -> AlignmentResult:
@@ -145,7 +145,7 @@ def audit_alignment(
             mentions=("y_score", "y_pred"),
         )
     measure = _calibration if question.measure.name == "calibration" else _divergence
-    finding = measure(question, audit, given, level)
+    finding = measure(question, audit, known, level)
     main = finding.parts[finding.main]
     who, rest = question.target_name, others_name(question.target_name)
     missing = (
@@ -207,8 +207,8 @@ def _calibration(
     rest = distance_of("the others", audit.others, audit.other_matrix, given.other_outcome)
     gap = own.value - rest.value
     error = math.hypot(own.standard_error, rest.standard_error)
-    known = not any(math.isnan(distance.interval[0]) for distance in (own, rest))
-    low, high = two_sided(gap, error, level) if known else (math.nan, math.nan)
+    has_interval = not any(math.isnan(distance.interval[0]) for distance in (own, rest))
+    low, high = two_sided(gap, error, level) if has_interval else (math.nan, math.nan)
     note = f"no interval: one of both is below {ENOUGH:g} standard errors"
     difference = AlignmentPart(
         of="calibration error less that of the others",
@@ -217,7 +217,7 @@ def _calibration(
         low=low,
         high=high,
         lower=math.nan,
-        note="" if known else note,
+        note="" if has_interval else note,
     )
     parts = (_calibration_part(name, own), _calibration_part("the others", rest), difference)
     warnings = [
@@ -228,8 +228,8 @@ def _calibration(
     return _AlignmentFinding(
         parts=parts,
         main=2,
-        statistic=gap / error if known else math.nan,
-        pvalue=2 * upper_tail(abs(gap) / error) if known else math.nan,
+        statistic=gap / error if has_interval else math.nan,
+        pvalue=2 * upper_tail(abs(gap) / error) if has_interval else math.nan,
         values={question.target_name: own.value, others_name(question.target_name): rest.value},
         nuisances=(own.fit, rest.fit),
         influence=own.influence,
@@ -237,16 +237,16 @@ def _calibration(
     )
 
 
-def _calibration_part(name: str, found: CalibrationDistance) -> AlignmentPart:
+def _calibration_part(name: str, distance: CalibrationDistance) -> AlignmentPart:
     return AlignmentPart(
         of=f"calibration error of {name}",
-        estimate=found.value,
-        standard_error=found.standard_error,
-        low=found.interval[0],
-        high=found.interval[1],
-        lower=found.lower,
-        note=found.words,
-        binned=found.binned,
+        estimate=distance.value,
+        standard_error=distance.standard_error,
+        low=distance.interval[0],
+        high=distance.interval[1],
+        lower=distance.lower,
+        note=distance.words,
+        binned=distance.binned,
     )
 
 
@@ -288,25 +288,26 @@ def _divergence(
     )
 
 
-def _input_part(found: InputDivergence) -> AlignmentPart:
+def _input_part(divergence: InputDivergence) -> AlignmentPart:
     return AlignmentPart(
         of="divergence of the features (input, nats)",
-        estimate=found.value,
-        standard_error=found.standard_error,
+        estimate=divergence.value,
+        standard_error=divergence.standard_error,
         low=math.nan,
         high=math.nan,
-        lower=found.lower,
-        note=found.refusal or ("a lower bound" if found.lower > 0 else "not shown to be above 0"),
+        lower=divergence.lower,
+        note=divergence.refusal
+        or ("a lower bound" if divergence.lower > 0 else "not shown to be above 0"),
     )
 
 
-def _output_part(found: OutputDivergence) -> AlignmentPart:
+def _output_part(divergence: OutputDivergence) -> AlignmentPart:
     return AlignmentPart(
         of="divergence of the scores (output, nats)",
-        estimate=found.value,
-        standard_error=found.standard_error,
-        low=found.interval[0],
-        high=found.interval[1],
+        estimate=divergence.value,
+        standard_error=divergence.standard_error,
+        low=divergence.interval[0],
+        high=divergence.interval[1],
         lower=math.nan,
         note="",
     )

@@ -66,7 +66,7 @@ def calibration_of(
 
     P(y = 1 | X) is fitted if it is not given.
     """
-    of = f"P(y = 1 | X) in {name}"
+    described = f"P(y = 1 | X) in {name}"
     if given is None:
         first, counts, place = _native.distinct_rows(np.column_stack([features, rows]), call)
         kind, fold, count = deal_folds(counts.astype(np.int64), n_folds)
@@ -74,12 +74,12 @@ def calibration_of(
         fitted = fit_nuisance(
             Regressors.from_features(features[first[kind]], count, fold, call), label, estimator
         )
-        h, how = fitted.found, describe_fit(of, fitted)
+        h, how = fitted.found, describe_fit(described, fitted)
     else:
         first, counts, place = _native.distinct_rows(np.column_stack([rows, given]), call)
         kind, count = np.arange(len(first)), counts.astype(np.float64)
         label, score = rows[first].T
-        h, how = given[first], measure_fit(of, "given", given[first], label, count)
+        h, how = given[first], measure_fit(described, "given", given[first], label, count)
     terms = np.sign(h - score) * (label - score)
     value, error = _mean(terms, count)
     if len(rows) < FEWEST_ROWS:

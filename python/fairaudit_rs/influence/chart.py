@@ -18,7 +18,7 @@ _KINDS = {
 
 def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Chart:
     """Return a chart of proxy scores with simultaneous intervals, the largest first."""
-    found = [
+    records = [
         {
             "feature": _label(row),
             "kind": _KINDS[row["kind"]],
@@ -29,10 +29,10 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
         }
         for row in rows
     ]
-    found.sort(key=lambda record: -abs(record["score"]))
-    names = list(dict.fromkeys(row["feature"] for row in found))[:_MOST_ROWS]
-    found = [row for row in found if row["feature"] in names]
-    kinds = [kind for kind in _KINDS.values() if any(row["kind"] == kind for row in found)]
+    records.sort(key=lambda record: -abs(record["score"]))
+    names = list(dict.fromkeys(row["feature"] for row in records))[:_MOST_ROWS]
+    records = [row for row in records if row["feature"] in names]
+    kinds = [kind for kind in _KINDS.values() if any(row["kind"] == kind for row in records)]
     y = {"field": "feature", "type": "nominal", "sort": names, "title": None}
     color = {"field": "kind", "type": "nominal", "title": "score", "sort": kinds}
     offset = {"field": "kind", "type": "nominal", "sort": kinds}
@@ -42,7 +42,7 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
             "title": f"{metric}: what the influence of rows of {target} goes with",
             "width": 420,
             "height": {"step": _ROW + 8 * (len(kinds) - 1), "for": "position"},
-            "data": {"values": found},
+            "data": {"values": records},
             "encoding": {"y": y, "yOffset": offset, "color": color},
             "layer": [
                 {
@@ -204,12 +204,12 @@ def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
 
     A row has feature, change (the new value) and rows.
     """
-    found = [
+    records = [
         {"feature": str(row["feature"]), "change": row["change"], "share": row["rows"] / n_rows}
         for row in moves
     ]
     total: dict[str, float] = {}
-    for record in found:
+    for record in records:
         total[record["feature"]] = total.get(record["feature"], 0.0) + record["share"]
     names = sorted(total, key=lambda name: -total[name])[:_MOST_ROWS]
     return Chart(
@@ -218,7 +218,7 @@ def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
             "title": "what the repair changes",
             "width": 420,
             "height": {"step": _ROW},
-            "data": {"values": [row for row in found if row["feature"] in names]},
+            "data": {"values": [row for row in records if row["feature"] in names]},
             "mark": {"type": "bar"},
             "encoding": {
                 "y": {"field": "feature", "type": "nominal", "sort": names, "title": None},

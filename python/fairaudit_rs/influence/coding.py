@@ -206,17 +206,19 @@ class CombinedCode:
     ) -> CombinedCode:
         """Return the encoding of the combinations that occur."""
         places = np.column_stack([_level_numbers(member, data, None) for member in members])
-        found = tuple(tuple(int(place) for place in row) for row in np.unique(places, axis=0))
+        combinations = tuple(
+            tuple(int(place) for place in row) for row in np.unique(places, axis=0)
+        )
         levels = tuple(
             ", ".join(
                 f"{member.name} {member.levels[place]}"
                 for member, place in zip(members, combination, strict=True)
             )
-            for combination in found
+            for combination in combinations
         )
         check_levels(name, len(levels))
         return cls(
-            name=name, kind="categorical", levels=levels, members=members, combinations=found
+            name=name, kind="categorical", levels=levels, members=members, combinations=combinations
         )
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
@@ -239,14 +241,14 @@ class CombinedCode:
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the values of the members."""
         place = np.array(self.combinations)[coded.argmax(axis=1)]
-        found: dict[str, NDArray[np.generic]] = {}
+        decoded: dict[str, NDArray[np.generic]] = {}
         for at, member in enumerate(self.members):
             if member.kind == "binary":
-                own = 1.0 - place[:, at, None]
+                columns = 1.0 - place[:, at, None]
             else:
-                own = np.eye(len(member.levels))[place[:, at]]
-            found |= member.values(own)
-        return found
+                columns = np.eye(len(member.levels))[place[:, at]]
+            decoded |= member.values(columns)
+        return decoded
 
 
 def _level_numbers(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
@@ -345,22 +347,22 @@ class Coding(Value):
 
     def decode(self, matrix: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the original values of encoded rows, by column of the data."""
-        found: dict[str, NDArray[np.generic]] = {}
+        decoded: dict[str, NDArray[np.generic]] = {}
         for code, feature in zip(self.codes, self.features, strict=True):
-            found |= code.values(matrix[:, feature.columns])
-        return {name: found[name] for name in self.data}
+            decoded |= code.values(matrix[:, feature.columns])
+        return {name: decoded[name] for name in self.data}
 
     def _stacked(self, data: Mapping[str, Column], rows: Rows | None) -> Floats:
         columns = [column for code in self.codes for column in code.columns(data, rows)]
         return np.ascontiguousarray(np.column_stack(columns))
 
 
-def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Code:
-    if not arguments.is_listing(given):
+def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> Code:
+    if not arguments.is_listing(columns):
         raise ArgumentTypeError(
-            f"sets[{name!r}] is {given!r}; accepted: a list of column names", argument="sets"
+            f"sets[{name!r}] is {columns!r}; accepted: a list of column names", argument="sets"
         )
-    members = tuple(given)
+    members = tuple(columns)
     lacking = [member for member in members if member not in data]
     if not members:
         raise ArgumentError(
@@ -417,7 +419,7 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
         return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
     present = present_levels(column)
     named, _ = ordered_levels(column)
-    levels = [level or "" for level, here in zip(named, present, strict=True) if here]
+    levels = [level or "" for level, occurs in zip(named, present, strict=True) if occurs]
     check_levels(name, len(levels))
     truths = not isinstance(column, EncodedColumn)
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]

@@ -79,14 +79,14 @@ class ChangeCost:
     def matrix(self, source: Floats, destination: Floats) -> Floats:
         """Return the costs of all pairs; infinite if an immovable feature would change."""
         if self.function is None:
-            found = np.zeros((len(source), len(destination)))
+            costs = np.zeros((len(source), len(destination)))
             for column, weight in enumerate(self.weights):
-                found += weight * np.abs(source[:, column, None] - destination[None, :, column])
+                costs += weight * np.abs(source[:, column, None] - destination[None, :, column])
         else:
-            found = self._by_function(source, destination)
+            costs = self._by_function(source, destination)
         own, other = self.strata(source, destination)
-        found[own[:, None] != other[None]] = np.inf
-        return found
+        costs[own[:, None] != other[None]] = np.inf
+        return costs
 
     def _by_function(self, source: Floats, destination: Floats) -> Floats:
         assert self.function is not None
@@ -97,10 +97,10 @@ class ChangeCost:
             raise DataError(
                 f"cost returned {returned!r}; accepted: numbers of at least 0", argument="cost"
             ) from None
-        wanted = (len(source), len(destination))
-        if costs.shape != wanted:
+        shape = (len(source), len(destination))
+        if costs.shape != shape:
             raise DataError(
-                f"cost returned an array of shape {costs.shape}; accepted: {wanted}, the cost of "
+                f"cost returned an array of shape {costs.shape}; accepted: {shape}, the cost of "
                 "each pair of rows",
                 argument="cost",
             )

@@ -298,12 +298,12 @@ def counterfactual_of(
     total = float((path.factors * audit.kinds.count).sum())
     # If all rows are the same, both estimates are rounding errors.
     error = after.standard_error
-    known = error > _ROUNDING
+    is_defined = error > _ROUNDING
     return Counterfactual(
         estimate=after.value,
         standard_error=error,
-        statistic=after.value / error if known else math.nan,
-        pvalue=2 * upper_tail(abs(after.value) / error) if known else math.nan,
+        statistic=after.value / error if is_defined else math.nan,
+        pvalue=2 * upper_tail(abs(after.value) / error) if is_defined else math.nan,
         confidence_interval=(after.low, after.high),
         alternative="two-sided",
         n_rows=len(audit.rows) + len(audit.others),

@@ -142,9 +142,9 @@ def _envelopes(
         )
         return starts.astype(np.int64), to.astype(np.int64), price
     matrix = _matrix(cells, cost)
-    found = [_envelope(cells.score, row, place) for place, row in enumerate(matrix)]
-    owner = np.repeat(np.arange(len(cells)), [len(envelope) for envelope in found])
-    vertices = np.concatenate(found)
+    envelopes = [_envelope(cells.score, row, place) for place, row in enumerate(matrix)]
+    owner = np.repeat(np.arange(len(cells)), [len(envelope) for envelope in envelopes])
+    vertices = np.concatenate(envelopes)
     ends = np.searchsorted(owner, np.arange(len(cells) + 1)).astype(np.int64)
     return ends, vertices, np.asarray(matrix[owner, vertices])
 
@@ -360,10 +360,10 @@ def _two_multipliers(
     low, high = np.array([-need, lowest]), np.array([-need, np.inf])
     price = count[segments.cell] * segments.price
     whole = np.ones(len(price))
-    found = linear_programs.solve_program(price, matrix, low, high, whole)
-    if found is None:
+    solution = linear_programs.solve_program(price, matrix, low, high, whole)
+    if solution is None:
         _refuse(cells, segments, target, floor)
-    return found.values, (-float(found.duals[0]), float(found.duals[1]))
+    return solution.values, (-float(solution.duals[0]), float(solution.duals[1]))
 
 
 def _map_of(

@@ -59,7 +59,7 @@ def input_divergence(
 
     ``given``: known probabilities that a row is one of the others, for the rows of both.
     """
-    of = "P(group is not the target | X)"
+    described = "P(group is not the target | X)"
     other = np.repeat([0.0, 1.0], [len(target), len(others)])
     values = np.vstack([target, others]) if given is None else np.concatenate(given)[:, None]
     first, counts, _ = _native.distinct_rows(np.column_stack([values, other]), call)
@@ -68,10 +68,10 @@ def input_divergence(
         other = other[first[kind]]
         regressors = Regressors.from_features(values[first[kind]], count, fold, call)
         fitted = fit_nuisance(regressors, other, estimator)
-        share, how = fitted.found, describe_fit(of, fitted)
+        share, how = fitted.found, describe_fit(described, fitted)
     else:
         count, other, share = counts.astype(np.float64), other[first], values[first, 0]
-        how = measure_fit(of, "given", share, other, count)
+        how = measure_fit(described, "given", share, other, count)
     whole = float(count @ other / count.sum())
     log_ratio = math.log(whole / (1 - whole)) - np.log(share) + np.log1p(-share)
     return _bound(log_ratio, other > 0, count, level, how)

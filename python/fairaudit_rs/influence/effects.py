@@ -89,10 +89,10 @@ class ReportRows:
     ) -> tuple[RepairEffect, ...]:
         """Return the effects on the measure, on accuracy and on every rate of the data."""
         single = [Measure(rate.name, (rate,), (1.0,)) for rate in (ACCURACY, *RATES.values())]
-        known = [rate for rate in single if with_labels or not rate.needs_labels]
+        measures = [rate for rate in single if with_labels or not rate.needs_labels]
         if measure.name not in RATES:
-            known = [measure, *known]
-        return tuple(self._effect(rate, level) for rate in known)
+            measures = [measure, *measures]
+        return tuple(self._effect(rate, level) for rate in measures)
 
     def _effect(self, measure: Measure, level: float) -> RepairEffect:
         sides = (

@@ -64,11 +64,11 @@ def _outcomes(
             "group",
             argument="p_outcome",
         )
-    known = (question.target_name, *question.other_names)
+    groups = (question.target_name, *question.other_names)
     for name in p_outcome:
-        if name not in known:
+        if name not in groups:
             raise ArgumentError(
-                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, known))}",
+                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, groups))}",
                 argument="p_outcome",
             )
     return {
@@ -79,30 +79,31 @@ def _outcomes(
 def _numbers(name: str, values: Any, n_rows: int) -> Floats:
     """Return one number for each row of the data."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentTypeError(
             f"{name} is {values!r}; accepted: numbers", argument=_argument(name)
         ) from None
-    if found.shape != (n_rows,):
+    if numbers.shape != (n_rows,):
         raise ArgumentError(
-            f"{name} has the shape {found.shape}; accepted: one number for each of {n_rows:,} rows",
+            f"{name} has the shape {numbers.shape}; accepted: one number for each of the "
+            f"{n_rows:,} rows",
             argument=_argument(name),
         )
-    return found
+    return numbers
 
 
 def _probabilities_of(name: str, values: Floats, rows: NDArray[np.int64]) -> Floats:
     """Return the probabilities of some rows, or raise an error."""
-    found = values[rows]
-    wrong = ~((found > 0) & (found < 1))
+    probabilities = values[rows]
+    wrong = ~((probabilities > 0) & (probabilities < 1))
     if wrong.any():
         row = int(rows[wrong.argmax()])
         raise ArgumentError(
             f"{name} is {values[row]:g} in row {row}; accepted: numbers above 0 and below 1",
             argument=_argument(name),
         )
-    return found
+    return probabilities
 
 
 def _argument(name: str) -> str:

@@ -51,7 +51,7 @@ def influence_audit(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> InfluenceResult:
-    r"""Find the features that stand in for a group: how the gap of a metric moves with each.
+    r"""Find the features that act as proxies for a group in the gap of a metric.
 
     Parameters
     ----------
@@ -230,13 +230,13 @@ def influence_audit(
         n_threads=checked.n_threads,
         estimator=nuisance,
     )
-    for name, value, wanted in (
+    for name, value, needed in (
         ("p_group", p_group, "divergence"),
         ("p_outcome", p_outcome, "calibration"),
     ):
-        if value is not None and measure.name != wanted:
+        if value is not None and measure.name != needed:
             raise ArgumentError(
-                f"{name} needs metric={wanted!r}, but the metric is {measure.name!r}. Remove "
+                f"{name} needs metric={needed!r}, but the metric is {measure.name!r}. Remove "
                 f"{name}, or change the metric.",
                 argument=name,
                 mentions=("metric",),
@@ -245,7 +245,7 @@ def influence_audit(
     given = KnownProbabilities.from_arguments(question, p_group, p_outcome)
     if measure.name in NOT_RATES:
         return audit_alignment(question, audit, given, level, seed)
-    found, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
+    scores, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
     own, rest = question.target_name, others_name(question.target_name)
@@ -260,12 +260,12 @@ def influence_audit(
         group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        warnings=tuple(_warnings(question, audit, found, gap, half)),
+        warnings=tuple(_warnings(question, audit, scores, gap, half)),
         metric=measure.name,
         target=own,
         others=question.other_names,
         values={own: audit.target_group.value.value, rest: audit.other_group.value.value},
-        proxy_scores=_ordered(found, level),
+        proxy_scores=_ordered(scores, level),
         feature_tests={name: pvalue for name, (pvalue, _) in audit.marginal.tests.items()},
         nuisances=fits,
         row=question.rows,
@@ -279,12 +279,12 @@ def influence_audit(
     )
 
 
-def _ordered(found: Sequence[SimultaneousScore], level: float) -> tuple[ProxyScore, ...]:
+def _ordered(scores: Sequence[SimultaneousScore], level: float) -> tuple[ProxyScore, ...]:
     """Return the scores by significance, refused ones last."""
-    known = [score for score in found if not math.isnan(score.score.t)]
-    known.sort(key=lambda score: -score.z)
-    unknown = [score for score in found if math.isnan(score.score.t)]
-    return rank_scores([_proxy(score, level) for score in [*known, *unknown]])
+    defined = [score for score in scores if not math.isnan(score.score.t)]
+    defined.sort(key=lambda score: -score.z)
+    unknown = [score for score in scores if math.isnan(score.score.t)]
+    return rank_scores([_proxy(score, level) for score in [*defined, *unknown]])
 
 
 def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
@@ -311,7 +311,7 @@ def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
 def _warnings(
     question: InfluenceQuestion,
     audit: InfluenceProblem,
-    found: Sequence[SimultaneousScore],
+    scores: Sequence[SimultaneousScore],
     gap: float,
     half: float,
 ) -> list[str]:
@@ -342,10 +342,10 @@ def _warnings(
             "is not known"
         )
     # A feature has a score if any of its comparisons has one.
-    known = {
-        score.score.what.feature for score in found if not score.score.note.startswith("refused")
+    scored = {
+        score.score.what.feature for score in scores if not score.score.note.startswith("refused")
     }
-    names = [feature.name for feature in question.features if feature.name not in known]
+    names = [feature.name for feature in question.features if feature.name not in scored]
     if names:
         warnings.append(
             f"{len(names)} of {len(question.features)} features have no score in "

@@ -30,9 +30,9 @@ def present_levels(column: Column) -> list[bool]:
         return [not column.all(), bool(column.any())]
     _, place = ordered_levels(column)
     counts = np.bincount(column.codes, minlength=len(place))
-    found = np.zeros(len(place), dtype=bool)
-    found[place] = counts > 0
-    return found.tolist()
+    occurs = np.zeros(len(place), dtype=bool)
+    occurs[place] = counts > 0
+    return occurs.tolist()
 
 
 def ordered_levels(column: Column) -> tuple[list[str | None], NDArray[np.int64]]:

@@ -252,15 +252,15 @@ class EstimatorFit(CrossFit):
 
     def at(self, features: Floats) -> Floats:
         """Return the probabilities of all rows, were the features of their kinds these."""
-        found = np.array([fit(features) for fit in self.fits])
-        return self.regressors.of_rows(np.clip(found, _LEAST, 1 - _LEAST))
+        predictions = np.array([fit(features) for fit in self.fits])
+        return self.regressors.of_rows(np.clip(predictions, _LEAST, 1 - _LEAST))
 
     def predict(self, features: Floats) -> Floats:
         """Return the probabilities of any rows, by a fit of all rows."""
         rows = self.regressors
         both = [rows.by_kind(1 - self.y), rows.by_kind(self.y)]
-        found = _learn(self.estimator, rows.features, *both)(features)
-        return np.clip(found, _LEAST, 1 - _LEAST)
+        predictions = _learn(self.estimator, rows.features, *both)(features)
+        return np.clip(predictions, _LEAST, 1 - _LEAST)
 
 
 def _learn(
@@ -280,21 +280,21 @@ def _learn(
 
 def _predicted(fit: Any, rows: Floats) -> Floats:
     """Return the probabilities of the label 1, checked."""
-    found = np.asarray(fit.predict_proba(rows), dtype=np.float64)
+    probabilities = np.asarray(fit.predict_proba(rows), dtype=np.float64)
     shape = (len(rows), 2)
-    if found.shape != shape:
+    if probabilities.shape != shape:
         raise DataError(
-            f"nuisance ({type(fit).__name__}) returned probabilities of shape {found.shape}; "
-            f"accepted: {shape}, the probabilities of the labels 0 and 1",
+            f"nuisance ({type(fit).__name__}) returned probabilities of shape "
+            f"{probabilities.shape}; accepted: {shape}, for the labels 0 and 1",
             argument="nuisance",
         )
-    if not ((found >= 0) & (found <= 1)).all():
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise DataError(
             f"nuisance ({type(fit).__name__}) returned numbers that are missing or outside 0 to 1. "
             "Use an estimator whose predict_proba returns probabilities.",
             argument="nuisance",
         )
-    return np.asarray(found[:, 1])
+    return np.asarray(probabilities[:, 1])
 
 
 def _copy(estimator: Any) -> Any:
@@ -340,19 +340,21 @@ def label_chance(
     check_estimator(estimator)
     # Order by features and label, so that the last bit of a score does not change folds.
     first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
-    known = np.ascontiguousarray(features[first])
-    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(known))
+    distinct = np.ascontiguousarray(features[first])
+    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(distinct))
     kind, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
     y = (kind % 2).astype(np.float64)
     share = float(number @ y) / float(number.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.from_features(known[kind // 2], number, fold, call)
+    rows = Regressors.from_features(distinct[kind // 2], number, fold, call)
     if estimator is None:
-        found = RidgeLogistic(rows, y).predict(known)
+        probabilities = RidgeLogistic(rows, y).predict(distinct)
     else:
-        found = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(known)
-    return np.ascontiguousarray(found[place])
+        probabilities = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(
+            distinct
+        )
+    return np.ascontiguousarray(probabilities[place])
 
 
 def _expit(score: Floats) -> Floats:

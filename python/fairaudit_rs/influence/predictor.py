@@ -39,7 +39,7 @@ class Predictor:
 
     def _scores(self, rows: Any, n: int) -> Floats:
         if self.decisions:
-            found = self._decide(rows)
+            predictions = self._decide(rows)
         else:
             if not hasattr(self.model, "predict_proba"):
                 raise ArgumentTypeError(
@@ -48,20 +48,20 @@ class Predictor:
                     argument="model",
                     mentions=("y_pred",),
                 )
-            found = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
-            if found.ndim == 2:
-                if found.shape[1] != 2:
+            predictions = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
+            if predictions.ndim == 2:
+                if predictions.shape[1] != 2:
                     raise DataError(
-                        f"model has {found.shape[1]} classes; accepted: two", argument="model"
+                        f"model has {predictions.shape[1]} classes; accepted: two", argument="model"
                     )
-                found = found[:, 1]
-        if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
+                predictions = predictions[:, 1]
+        if predictions.shape != (n,) or not ((predictions >= 0) & (predictions <= 1)).all():
             raise DataError(
                 "model did not return one number from 0 to 1 for each row. Pass a model that "
                 "predicts probabilities, or decisions of 0 and 1.",
                 argument="model",
             )
-        return found
+        return predictions
 
     def _decide(self, rows: Any) -> Floats:
         if hasattr(self.model, "decision"):
@@ -73,11 +73,11 @@ class Predictor:
                 argument="model",
                 mentions=("y_score",),
             )
-        found = np.asarray(self.model.predict(rows))
+        predictions = np.asarray(self.model.predict(rows))
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
             raise DataError(f"model has {len(classes)} classes; accepted: two", argument="model")
-        return np.asarray(found == classes[1], dtype=np.float64)
+        return np.asarray(predictions == classes[1], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -357,11 +357,13 @@ def _with_limits(
         for feature_score in scores
         if feature_score.standard_error > 0 and not feature_score.has_few_events
     ]
-    known: dict[int, SimultaneousScore] = {}
+    limited: dict[int, SimultaneousScore] = {}
     if eligible:
         pvalues, intervals = simultaneous_limits(
             eligible, correlation(eligible), level, draws, call
         )
         for score, pvalue, interval in zip(eligible, pvalues, intervals, strict=True):
-            known[id(score)] = SimultaneousScore(score, pvalue, interval)
-    return [known.get(id(score), SimultaneousScore(score, math.nan, undefined)) for score in scores]
+            limited[id(score)] = SimultaneousScore(score, pvalue, interval)
+    return [
+        limited.get(id(score), SimultaneousScore(score, math.nan, undefined)) for score in scores
+    ]

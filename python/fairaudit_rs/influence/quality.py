@@ -117,11 +117,11 @@ def _slope(p: Floats, y: Floats, count: Floats) -> float:
     coef = np.array([0.0, 1.0])
     for _ in range(_MOST_STEPS):
         with np.errstate(over="ignore"):
-            found = 1 / (1 + np.exp(-x @ coef))
-        spread = x.T @ (x * (count * found * (1 - found))[:, None])
+            fitted = 1 / (1 + np.exp(-x @ coef))
+        spread = x.T @ (x * (count * fitted * (1 - fitted))[:, None])
         if not np.linalg.det(spread) > 0:
             return math.nan
-        step = np.linalg.solve(spread, x.T @ (count * (y - found)))
+        step = np.linalg.solve(spread, x.T @ (count * (y - fitted)))
         coef = coef + step
         if not abs(coef[1]) < _STEEPEST:
             return math.nan

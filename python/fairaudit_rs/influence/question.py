@@ -96,8 +96,8 @@ class InfluenceArguments:
         self._check(table)
         table = table.loaded()
         role = "y_pred" if "y_pred" in table.roles else "y_score"
-        wanted = [name for name in ("y_true", role) if name in table.roles]
-        rows = table.rows(columns=wanted, pos_label=self.pos_label)
+        roles = [name for name in ("y_true", role) if name in table.roles]
+        rows = table.rows(columns=roles, pos_label=self.pos_label)
         existing = list(rows.cells.group_sizes())
         key = find_group("target", self.target, existing)
         if len(existing) < 2:
@@ -107,9 +107,9 @@ class InfluenceArguments:
                 argument="sensitive_features",
             )
         code = rows.cells.groups.index(key)
-        known = np.array([None not in group for group in rows.cells.groups])
+        in_group = np.array([None not in group for group in rows.cells.groups])
         own = np.flatnonzero(rows.group == code)
-        rest = known.copy()
+        rest = in_group.copy()
         rest[code] = False
         others = np.flatnonzero(rest[rows.group])
         columns = self._columns(table, names, len(rows.group))

@@ -228,24 +228,26 @@ class Repair(Finding):
             )
         if not n:
             return np.zeros(0, dtype=bool)
-        known = [self.target, *self.others]
-        kept = any(is_missing_text(part) for name in known for part in _labels_of(name))
+        groups = [self.target, *self.others]
+        has_missing_text = any(
+            is_missing_text(part) for name in groups for part in _labels_of(name)
+        )
         table = AuditTable.make(
-            sensitive_features=group, missing="keep_texts" if kept else None
+            sensitive_features=group, missing="keep_texts" if has_missing_text else None
         ).loaded()
         if table.n_rows != n:
             raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}", argument="group")
         rows = table.rows(columns=())
         for key in rows.cells.groups:
-            if None not in key and not any(_is_group(key, value) for value in known):
+            if None not in key and not any(_is_group(key, value) for value in groups):
                 name = key[0] if len(key) == 1 else key
                 raise DataError(
                     f"group names {name!r}, which is not a group of the audit; accepted: "
-                    f"{', '.join(map(repr, known))}",
+                    f"{', '.join(map(repr, groups))}",
                     argument="group",
                 )
-        wanted = [_is_group(key, self.target) for key in rows.cells.groups]
-        return np.array(wanted, dtype=bool)[rows.group]
+        is_target = [_is_group(key, self.target) for key in rows.cells.groups]
+        return np.array(is_target, dtype=bool)[rows.group]
 
     def transformer(self, rng: Any = None, *, random_state: Any = None) -> Any:
         """Return the repair as a scikit-learn transformer, for pipelines.

@@ -149,13 +149,13 @@ class RepairArguments:
         cells, first, place = _cells(audit, parts)
         inside = parts.count[:, 0] > 0
         mass = parts.count[inside, 0] * factors[inside]
-        wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
-        if not wanted.sum() > 0:
+        masses = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
+        if not masses.sum() > 0:
             raise DataError(
                 "counterfactual gives every row the weight 0. Pass one with a weight above 0.",
                 argument="counterfactual",
             )
-        repair = fit_transport(cells, self._cost(audit, cells), wanted)
+        repair = fit_transport(cells, self._cost(audit, cells), masses)
         return parts, parts.count.shape[1] - 1, repair.way, repair.certificate, None
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:

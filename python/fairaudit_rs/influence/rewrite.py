@@ -40,27 +40,27 @@ def rewrite_rows(X: Any, rows: Rows, values: Values) -> Any:
 
 
 def _array(X: Any, rows: Rows, values: Values) -> NDArray[Any]:
-    found = np.array(X)
+    changed = np.array(X)
     for name, column in values.items():
-        found[rows, int(name.removeprefix("x")) - 1] = column
-    return found
+        changed[rows, int(name.removeprefix("x")) - 1] = column
+    return changed
 
 
 def _pandas(X: Any, rows: Rows, values: Values) -> Any:
-    found = X.copy()
+    changed = X.copy()
     for place, name in enumerate(X.columns):
         if str(name) in values:
-            found.isetitem(place, _column(X.iloc[:, place], rows, values[str(name)]))
-    return found
+            changed.isetitem(place, _column(X.iloc[:, place], rows, values[str(name)]))
+    return changed
 
 
 def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
     """Return a copy of a column with new values in some rows."""
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
-        found = column.copy()
-        found.iloc[rows] = like_column(column, values).array
-        return found
+        changed = column.copy()
+        changed.iloc[rows] = like_column(column, values).array
+        return changed
     if package == "polars":
         return column.clone().scatter(rows, like_column(column, values))
     if isinstance(column, list | tuple):
@@ -68,9 +68,9 @@ def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
         for row, value in zip(rows.tolist(), values.tolist(), strict=True):
             mixed[row] = value
         return type(column)(mixed)
-    found = np.array(column)
-    found[rows] = values
-    return found
+    changed = np.array(column)
+    changed[rows] = values
+    return changed
 
 
 def like_column(column: Any, values: NDArray[Any]) -> Any:

@@ -52,9 +52,9 @@ class TransportFlow(NamedTuple):
     n_columns: int
 
 
-def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> TransportRepair:
-    """Return the cheapest map to these masses of the cells; their total is rescaled."""
-    masses = wanted * (cells.n_rows / float(wanted.sum()))
+def fit_transport(cells: FeatureCells, cost: ChangeCost, goal: Floats) -> TransportRepair:
+    """Return the cheapest map to the masses ``goal`` of the cells, whose total is rescaled."""
+    masses = goal * (cells.n_rows / float(goal.sum()))
     stays = np.minimum(cells.count, masses) if cost.is_a_metric else np.zeros(len(cells))
     (strata,) = cost.strata(cells.features)
     excess, lack = _balance(cells.count - stays, masses - stays, strata)
@@ -66,8 +66,8 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> Tran
         left, right = (np.flatnonzero(inside & (side > 0)) for side in (excess, lack))
         if len(left) * len(right) > MOST_PAIRS:
             raise DataError(
-                f"X makes rows move from {len(left):,} cells to {len(right):,} others; accepted: "
-                f"at most {MOST_PAIRS:,} pairs. Bin continuous features first, or use "
+                f"rows move from {len(left):,} cells to {len(right):,} others; accepted: at most "
+                f"{MOST_PAIRS:,} pairs. Bin continuous features first, or use "
                 "method='direct'.",
                 argument="X",
                 mentions=("method",),
@@ -148,24 +148,24 @@ def flow_of(prices: Floats, excess: Floats, lack: Floats) -> TransportFlow:
     unit = float(np.median(prices[prices > 0])) if (prices > 0).any() else 1.0
     scaled = prices / unit
     program = GrowingProgram(np.concatenate([excess, lack[:-1]]), TOLERANCE)
-    known = np.zeros((n, m), dtype=bool)
+    added = np.zeros((n, m), dtype=bool)
     pairs: list[Ints] = []
     new = _first_pairs(scaled, excess, lack)
     for _ in range(_MOST_ROUNDS):
-        known.flat[new] = True
+        added.flat[new] = True
         pairs.append(_add(program, scaled, new))
-        found = program.solve()
-        source_dual, to_dual = found.duals[:n], np.append(found.duals[n:], 0.0)
+        solution = program.solve()
+        source_dual, to_dual = solution.duals[:n], np.append(solution.duals[n:], 0.0)
         reduced = scaled - source_dual[:, None] - to_dual[None]
-        reduced[known] = 0.0
+        reduced[added] = 0.0
         new = _cheapest(reduced)
         if not len(new):
             break
     at = np.concatenate(pairs)
-    used = np.flatnonzero(found.values > 0)
+    used = np.flatnonzero(solution.values > 0)
     source, to = np.divmod(at[used], m)
     return TransportFlow(
-        source, to, found.values[used], source_dual * unit, to_dual * unit, len(at)
+        source, to, solution.values[used], source_dual * unit, to_dual * unit, len(at)
     )
 
 

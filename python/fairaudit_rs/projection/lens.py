@@ -265,9 +265,8 @@ def project_table(
     scale = criteria.n_rows / criteria.weight
     statistic = plan.primal * scale
     test = LimitTest.from_criteria(criteria, tolerance, statistic, curvature, 1 - level)
-    if plan.why_none is not None:
-        none = replace(test, pvalue=math.nan, critical_value=math.nan)
-        test = replace(none, inconclusive=plan.why_none)
+    if plan.refusal is not None:
+        test = replace(test, pvalue=math.nan, critical_value=math.nan, inconclusive=plan.refusal)
     elif calibration == "permutation":
         outcome = rank_of_cost(criteria, tolerance, n_resamples, seed, callback)
         test = replace(
@@ -375,7 +374,7 @@ def _warnings(
             "distances come from a search for the boundary and are upper bounds, and so is the "
             "statistic" + (missed if distances.n_not_found else "")
         )
-    if plan.why_none is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
+    if plan.refusal is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
         warnings.append(
             f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
             "more than the best one: the program is badly scaled"

@@ -126,12 +126,12 @@ class Criteria(Value, ABC):
         """
 
     @abstractmethod
-    def helps(self) -> NDArray[np.bool_]:
+    def contributing_cells(self) -> NDArray[np.bool_]:
         """Return which cells contribute to any criterion."""
 
     def distinct_margins(self, bandwidth: float, enough: int) -> _native.DistinctMargins:
         """Return the number of distinct margins within a bandwidth, and of their rows."""
-        cut = np.where(self.helps(), bandwidth, -1.0)
+        cut = np.where(self.contributing_cells(), bandwidth, -1.0)
         return self.native.distinct_margins(cut, enough, self.call)
 
     def predicted_sizes(self, curvature: Curvature, level: float) -> list[float]:
@@ -265,10 +265,10 @@ class UnitCriteria(Criteria):
         """Solve blocks of groups by their common rate, other criteria by cells."""
         if self.blocks is None or gap is not None:
             return self._curves.cheapest(*self._change(tolerance, gap))
-        found = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
-        if isinstance(found, _native.Unreachable):
-            return TransportPlan.none(self._reachable(*self.blocks[found.block]))
-        return TransportPlan.from_native(found)
+        plan = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
+        if isinstance(plan, _native.Unreachable):
+            return TransportPlan.none(self._reachable(*self.blocks[plan.block]))
+        return TransportPlan.from_native(plan)
 
     @cached_property
     def _gains(self) -> Array:
@@ -314,7 +314,7 @@ class UnitCriteria(Criteria):
         gains = np.ascontiguousarray(self._gains.T)
         return self.native.affordable(gains, costs * self.weight / self.n_rows, self.call)
 
-    def helps(self) -> NDArray[np.bool_]:
+    def contributing_cells(self) -> NDArray[np.bool_]:
         """Return the cells of units with a nonzero phi."""
         return np.repeat((self.phi != 0).any(axis=1), 2)
 
@@ -452,7 +452,7 @@ class RowCriteria(Criteria):
         gains, budgets = np.ascontiguousarray(self._gains.T), costs * self.weight / self.n_rows
         return self.native.affordable(gains, budgets, self.call, by_row=True)
 
-    def helps(self) -> NDArray[np.bool_]:
+    def contributing_cells(self) -> NDArray[np.bool_]:
         """Return all cells, because phi differs from row to row."""
         return np.ones(self.rows.n_cells, dtype=bool)
 

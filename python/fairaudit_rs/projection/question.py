@@ -140,8 +140,8 @@ class _CriteriaReading:
             return self.distances, self.distances.values
         if "distance" in self.table.roles:
             return None, self.table.numbers("distance")
-        found = margins_of_scores(self.table.numbers("y_score"), self.threshold)
-        return found, found.values
+        distances = margins_of_scores(self.table.numbers("y_score"), self.threshold)
+        return distances, distances.values
 
     def _check_decisions(self, cell: NDArray[np.uint16], distances: Distances) -> None:
         differ = (cell & 1) != distances.decisions
@@ -416,7 +416,7 @@ def _separate_criteria(
                 f"reference names {name!r}; accepted: {', '.join(names)}", argument="reference"
             )
     criteria = []
-    for entry in labels:
+    for label in labels:
         for at, name in enumerate(names):
             levels = list(dict.fromkeys(key[at] for key in sorted(keys, key=str)))
             of_level = {level: np.array([key[at] == level for key in keys]) for level in levels}
@@ -427,14 +427,14 @@ def _separate_criteria(
             else:
                 rows = [sum(sizes[k] for k in keys if k[at] == level) for level in levels]
                 base, undirected = levels[int(np.argmax(rows))], True
-            here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
+            has_label = np.ones(len(unit_label), bool) if label is None else unit_label == label
             criteria += [
                 RateCriterion(
-                    label=entry,
+                    label=label,
                     first=level,
                     second=base,
-                    of_first=of_level[level][unit_group] & here,
-                    of_second=of_level[base][unit_group] & here,
+                    of_first=of_level[level][unit_group] & has_label,
+                    of_second=of_level[base][unit_group] & has_label,
                     attribute=name,
                 )
                 for level in levels
@@ -500,18 +500,18 @@ def _crossed_criteria(
     criteria: list[RateCriterion] = []
     blocks = []
     others = [i for i in range(len(keys)) if i != base]
-    for entry in labels:
-        here = np.ones(len(unit_label), bool) if entry is None else unit_label == entry
-        units = [np.flatnonzero((unit_group == i) & here)[0] for i in (base, *others)]
+    for label in labels:
+        has_label = np.ones(len(unit_label), bool) if label is None else unit_label == label
+        units = [np.flatnonzero((unit_group == i) & has_label)[0] for i in (base, *others)]
         at = list(range(len(criteria), len(criteria) + len(others)))
         blocks.append((list(map(int, units)), at))
         criteria += [
             RateCriterion(
-                label=entry,
+                label=label,
                 first=group_label(keys[i]),
                 second=group_label(keys[base]),
-                of_first=(unit_group == i) & here,
-                of_second=(unit_group == base) & here,
+                of_first=(unit_group == i) & has_label,
+                of_second=(unit_group == base) & has_label,
             )
             for i in others
         ]

@@ -132,20 +132,20 @@ class ProjectionResult(Finding):
         if self.inconclusive is not None:
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
-            found = rejects_at(self.pvalue, alpha)
+            rejects = rejects_at(self.pvalue, alpha)
             level = f"at the {100 * alpha:.3g} % level ({p_text(self.pvalue)})"
             if self._tolerated:
-                shown = "shown" if found else "not shown"
+                shown = "shown" if rejects else "not shown"
                 verdict = f"that a gap is beyond the tolerance is {shown} {level}"
-                if not found:
+                if not rejects:
                     verdict += "; that alone does not show that none is"
             else:
-                evidence = "more than chance explains" if found else "within what chance explains"
+                evidence = "more than chance explains" if rejects else "within what chance explains"
                 verdict = f"that is {evidence} {level}"
-                if not found:
+                if not rejects:
                     verdict += "; that alone does not show fairness"
                 if len(self.criteria) == 1:
-                    beside = note_on_disagreement(self.criteria[0].confidence_interval, found)
+                    beside = note_on_disagreement(self.criteria[0].confidence_interval, rejects)
         return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}.{beside}"
 
     @property

@@ -79,7 +79,7 @@ class TransportPlan:
     dual: float
     residual: float
     #: Why no plan exists; then no row moves, and the cost is infinite.
-    why_none: str | None = None
+    refusal: str | None = None
 
     @classmethod
     def none(cls, reason: str) -> TransportPlan:
@@ -90,7 +90,7 @@ class TransportPlan:
             primal=math.inf,
             dual=math.inf,
             residual=math.nan,
-            why_none=reason,
+            refusal=reason,
         )
 
     @classmethod
@@ -175,13 +175,13 @@ class _Program:
     def make(cls, curves: _native.CellCurves, ranks: dict[int, NDArray[Any]]) -> _Program:
         cell, mass, price = [], [], []
         for at, points in ranks.items():
-            found = curves.points(at, points.tolist())
+            curve = curves.points(at, points.tolist())
             # If masses differ by many orders of magnitude, adding one may not change the sum.
-            step = np.diff(found.mass)
+            step = np.diff(curve.mass)
             grows = step > 0
             cell.append(np.full(int(grows.sum()), at))
             mass.append(step[grows])
-            price.append(np.diff(found.cost)[grows] / step[grows])
+            price.append(np.diff(curve.cost)[grows] / step[grows])
         if not cell:
             return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
         return cls(np.concatenate(cell), np.concatenate(mass), np.concatenate(price))
@@ -197,10 +197,10 @@ def _refined(
     masses = curves.points(cell, ranks.tolist()).mass
     at = int(np.searchsorted(masses, mass))
     priced = curves.ranks(cell, float(price))
-    wanted = [priced.below, priced.up_to]
+    priced_ranks = [priced.below, priced.up_to]
     places = {min(at, len(ranks) - 1), max(at - 1, 0), min(at + 1, len(ranks) - 1)}
-    places |= {int(np.searchsorted(ranks, rank)) for rank in wanted}
-    new = [np.array(wanted)]
+    places |= {int(np.searchsorted(ranks, rank)) for rank in priced_ranks}
+    new = [np.array(priced_ranks)]
     for place in places:
         first, last = ranks[max(place - 1, 0)], ranks[min(place, len(ranks) - 1)]
         if last - first > 1:
@@ -243,7 +243,7 @@ def by_one_criterion(
 ) -> TransportPlan:
     """Return the cheapest plan for a single criterion, with a gain for every row."""
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
-    found = rows.select(sign * gains, target, call)
-    if isinstance(found, _native.Unreachable):
+    plan = rows.select(sign * gains, target, call)
+    if isinstance(plan, _native.Unreachable):
         return TransportPlan.none(NO_PLAN)
-    return TransportPlan.from_native(found)
+    return TransportPlan.from_native(plan)
