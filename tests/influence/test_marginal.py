@@ -62,7 +62,10 @@ class TestArguments:
             ({"metric": {"fpr": "a"}}, "metric gives 'fpr' the weight 'a'; accepted: a number"),
             ({"target": "x"}, "target names 'x', which is no group of the data"),
             ({"X": None}, "X is None. Pass the features as X=, or data= with"),
-            ({"features": ["height"]}, "features names 'height'; X has binary, level, number"),
+            (
+                {"features": ["height"]},
+                "features names 'height', which is not a column .* binary, level, number",
+            ),
             ({"sets": ["a"]}, "sets is \\['a'\\]; accepted: a dict"),
             ({"sets": {"s": ["a"]}}, r"sets\['s'\] names 'a', which is not a feature"),
             (

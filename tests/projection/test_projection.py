@@ -143,7 +143,7 @@ class TestArguments:
             ({"y_true": None}, errors.ArgumentError, "y_true is None.*'equal_opportunity' needs"),
             ({"y_pred": None}, errors.ArgumentError, "y_pred is None. Pass y_pred="),
             ({"distance": None}, errors.ArgumentError, "distance and y_score are None"),
-            ({"y_score": np.zeros(300)}, errors.ArgumentTypeError, "both given; pass one"),
+            ({"y_score": np.zeros(300)}, errors.ArgumentTypeError, "both given. Pass one"),
             ({"threshold": 0.4}, errors.ArgumentTypeError, "threshold is 0.4 without y_score"),
             ({"threshold": "x"}, errors.ArgumentTypeError, "threshold is 'x'"),
             ({"threshold": math.nan}, errors.ArgumentError, "threshold is nan"),

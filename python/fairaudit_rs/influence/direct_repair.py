@@ -293,7 +293,7 @@ def _refuse(
     above = "" if floor is None else f" with a mean score of at least {number(floor)}"
     raise NotMeasurableError(
         f"a gap of 0 cannot be reached{above}: the gap is {number(before)}, and at best "
-        f"{number(after)} after a repair. Fix fewer features with immovable=, lower floor=, or "
+        f"{number(after)} after a repair. Name fewer features in immovable=, lower floor=, or "
         "use another metric.",
         argument="immovable",
         mentions=("floor", "metric"),

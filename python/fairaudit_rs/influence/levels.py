@@ -53,10 +53,10 @@ def levels_of(
     """Return the sorted levels, missing last, and the position of the level of every row."""
     column = without_wide_text(column)
     if not isinstance(column, EncodedColumn) and len(column) and column.dtype.kind != "b":
-        needed = "booleans, or 0 and 1," if is_truth else "text"
+        needed = "booleans are needed (or 0 and 1)" if is_truth else "text is needed"
         if not (is_truth and np.isin(column, (0, 1)).all()):
             raise DataError(
-                f"feature {name!r} holds numbers where {needed} are needed. Convert it to "
+                f"feature {name!r} holds numbers where {needed}. Convert it to "
                 f"{'booleans' if is_truth else 'text'}.",
                 argument="X",
             )

@@ -184,7 +184,7 @@ class InfluenceArguments:
     def _check(self, table: AuditTable) -> None:
         if self.y_pred is not None and self.y_score is not None:
             raise ArgumentTypeError(
-                "y_pred and y_score are both given; pass one",
+                "y_pred and y_score are both given. Pass one of them.",
                 argument="y_pred",
                 mentions=("y_score",),
                 code="conflicting-arguments",
@@ -227,7 +227,9 @@ class InfluenceArguments:
         lengths = {len(column) for column in columns.values()} - {n_rows}
         if lengths:
             raise DataError(
-                f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}", argument="X"
+                f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}. Pass the "
+                "features of the same rows.",
+                argument="X",
             )
         if self.features is None:
             return columns
@@ -235,7 +237,10 @@ class InfluenceArguments:
         lacking = [name for name in self.features if name not in columns]
         if lacking:
             raise ColumnError(
-                f"features names {lacking[0]!r}; X has {', '.join(columns)}", argument="features"
+                f"features names {lacking[0]!r}, which is not a column of X. The columns are "
+                f"{', '.join(columns)}.",
+                argument="features",
+                mentions=("X",),
             )
         # A model needs all features, even if scores are requested for some.
         chosen = columns if self.model is not None else self.features

@@ -236,7 +236,10 @@ class Repair(Finding):
             sensitive_features=group, missing="keep_texts" if has_missing_text else None
         ).loaded()
         if table.n_rows != n:
-            raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}", argument="group")
+            raise DataError(
+                f"group has {table.n_rows:,} rows; X has {n:,}. Pass one group per row.",
+                argument="group",
+            )
         rows = table.rows(columns=())
         for key in rows.cells.groups:
             if None not in key and not any(_is_group(key, value) for value in groups):

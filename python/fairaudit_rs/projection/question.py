@@ -254,7 +254,7 @@ def _check_roles(
         )
     if roles >= {"distance", "y_score"}:
         raise ArgumentTypeError(
-            "distance and y_score are both given; pass one",
+            "distance and y_score are both given. Pass one of them.",
             argument="distance",
             mentions=("y_score",),
             code="conflicting-arguments",
@@ -484,7 +484,8 @@ def _strata(notion: Notion, n_rows: int) -> NDArray[np.uint32] | None:
     column = column_array("strata", notion.strata)
     if len(column) != n_rows:
         raise DataError(
-            f"strata has {len(column):,} rows; the data have {n_rows:,}", argument="strata"
+            f"strata has {len(column):,} rows; the data have {n_rows:,}. Pass one stratum per row.",
+            argument="strata",
         )
     return ArraySource({"strata": column}).units(["strata"], ["strata"])
 
