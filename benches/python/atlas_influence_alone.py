@@ -213,7 +213,7 @@ class Audited:
         if not self.is_default:
             given = OfPairs.from_features(self.rows.regressors, pairs_given)
             self.rows.__dict__["regressors"] = given
-        self.totals = self.rows.count @ self.rows.parts
+        self.totals = self.rows.count @ self.rows.terms
         columns = (0, 1, 2) if isinstance(entry, Towns) else (0,)
         self.arms = ceteris_paribus.arms_of(alone.nuisances, entry.model, columns)
         self.pairs = [*combinations(range(len(self.arms)), 2)]
@@ -260,7 +260,7 @@ class Audited:
     def instead(self, metric):
         """The partialled-out score, where it has events."""
         value, (_, arm) = self.value(metric), self.arms
-        inside, parts = arm.inside > 0, self.rows.parts
+        inside, parts = arm.inside > 0, self.rows.terms
         cells = [value.n_events(self.rows.count[at] @ parts[at]) for at in (inside, ~inside)]
         if min(cells) < FEW_EVENTS:
             return None

@@ -157,7 +157,7 @@ class PartialledOut:
             call=problem.call,
         )  # fmt: skip
         rows = alone.rows
-        totals = rows.count @ rows.parts
+        totals = rows.count @ rows.terms
         for metric in FEW_METRICS:
             value = MeasureValue.from_totals(measure_of(NAMES[metric]), totals, "target")
             found = ceteris_paribus.partialled_out(rows, value, (0,), 0, None)

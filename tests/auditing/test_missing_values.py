@@ -228,7 +228,7 @@ class TestInfluence:
         }
         assert abs(held["income is missing"]) > 0.1
         assert held.get("income", 0.0) == pytest.approx(0.0, abs=1e-9)
-        with pytest.raises(DataError, match="X is missing in income, and no map moves a gap"):
+        with pytest.raises(DataError, match="X has missing numbers in income, which a repair"):
             found.repair(rng=1)
 
     def test_scores_are_those_of_the_filled_columns(self, rows):

@@ -40,7 +40,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"p_group": np.full(3, 0.5)}, "p_group is of shape .* one number for each of 1,200"),
+            (
+                {"p_group": np.full(3, 0.5)},
+                "p_group has the shape .* one number for each of the 1,200",
+            ),
             ({"p_group": np.full(N, 1.0)}, "p_group is 1 in row .*; accepted: numbers above 0"),
             ({"p_group": "x"}, "p_group is 'x'; accepted: numbers"),
             ({"p_outcome": np.full(N, 0.5)}, "p_outcome is a ndarray; accepted: a dict"),
@@ -58,13 +61,13 @@ class TestArguments:
     def test_what_is_known_goes_with_its_metric(self):
         given = np.full(1_200, 0.5)
         for metric, name in (("selection_rate", "p_group"), ("divergence", "p_outcome")):
-            with pytest.raises(errors.ArgumentError, match=f"{name} is given and the metric is"):
+            with pytest.raises(errors.ArgumentError, match=f"{name} needs metric='[a-z]+', but"):
                 audit(metric, **{name: given})
 
     def test_descent_and_repair_are_for_rates(self):
         found = audit("calibration")
         for method in (found.descend, found.repair):
-            with pytest.raises(errors.NotMeasurableError, match="'calibration' is no rate"):
+            with pytest.raises(errors.NotMeasurableError, match="'calibration' is not a rate"):
                 method(tolerance=0.05)
 
     def test_unknown_metrics_name_them(self):

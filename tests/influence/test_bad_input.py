@@ -144,7 +144,7 @@ def test_text_of_ten_thousand_levels():
 def test_weights_and_clusters_are_refused_with_the_reason():
     X, y, group, model = make()
     for name in ("sample_weight", "clusters"):
-        with pytest.raises(errors.ArgumentError, match=f"{name} is not taken by influence_audit"):
+        with pytest.raises(errors.ArgumentError, match=f"{name} is not supported by influence"):
             audit(X, y, group, model, **{name: np.ones(N)})
 
 

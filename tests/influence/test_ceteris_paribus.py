@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import fairaudit_rs as fa
 from fairaudit_rs import errors
 from fairaudit_rs.influence import ceteris_paribus, nuisance
-from fairaudit_rs.influence.rates import MeasureValue, measure_of, parts_of
+from fairaudit_rs.influence.rates import MeasureValue, measure_of, terms_of
 
 from ..reference import influence as reference
 from ..reference import influence_designs as designs
@@ -29,7 +29,7 @@ def rows_of(design=None, n=N, seed=3):
 def value_of(metric, rows):
     given = metric if isinstance(metric, dict) else {metric: 1.0}
     measure = measure_of({NAMES[name]: weight for name, weight in given.items()})
-    return MeasureValue.from_totals(measure, rows.count @ parts_of(rows.label, rows.score), "t")
+    return MeasureValue.from_totals(measure, rows.count @ terms_of(rows.label, rows.score), "t")
 
 
 def make(n=1_500, seed=0):
@@ -94,7 +94,7 @@ class TestReference:
         found = ceteris_paribus.partialled_out(rows, value, (2,), 2, share)
         design = reference.default_basis(others).design(others)
         e = reference.cross_fit_tuned(design, x, folds).predict(design)
-        psi = rows.parts @ value.parts
+        psi = rows.terms @ value.coefficients
         expected = np.empty(N)
         for fold in range(5):
             outside = folds != fold
@@ -121,7 +121,7 @@ class TestReference:
         assert other.estimate == pytest.approx(one.estimate, rel=1e-9)
         assert other.standard_error == pytest.approx(one.standard_error, rel=1e-9)
         of = rows.regressors
-        expected, e = of.means(rows.parts @ value_of("fpr", rows).parts, number)
+        expected, e = of.means(rows.terms @ value_of("fpr", rows).coefficients, number)
         theirs = reference.partialled_out("fpr", rows.label, rows.score, number, e, expected)
         assert one.estimate == pytest.approx(theirs.value * number.std(), rel=1e-9)
 

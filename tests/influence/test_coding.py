@@ -62,7 +62,7 @@ class TestArguments:
     def test_numbers_of_many_values_are_no_set(self):
         group, X, y_true, score = make()
         columns = {"a": X[:, 1], "b": X[:, 3]}
-        with pytest.raises(fa.errors.DataError, match="'b' in 's' is continuous"):
+        with pytest.raises(fa.errors.DataError, match="names 'b', which is continuous"):
             audit((group, columns, y_true, score), sets={"s": ["a", "b"]})
 
 

@@ -27,15 +27,16 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("X", "options", "words"),
         [
-            ({}, {}, "X has no columns; accepted: at least one feature"),
+            ({}, {}, "X has no columns. Pass at least one feature"),
             ({"a": np.zeros(N), "b": np.zeros(3)}, {}, "X has 3 rows; the labels and scores have"),
-            ({"a": np.zeros(N)}, {"features": []}, "features is empty; accepted: names of col"),
-            ({"a": np.zeros(N)}, {"sets": {"s": 3}}, r"sets\['s'\] is 3; accepted: a list of nam"),
+            ({"a": np.zeros(N)}, {"features": []}, "features is empty; accepted: column names"),
+            ({"a": np.zeros(N)}, {"sets": {"s": 3}}, r"sets\['s'\] is 3; accepted: a list of col"),
+            ({"a": np.zeros(N)}, {"sets": {"s": []}}, r"sets\['s'\] is empty; accepted: a list"),
             ({"a": np.zeros(N)}, {"sets": {"s": "a"}}, r"sets\['s'\] is 'a'; accepted: a list of"),
             (
                 {"a": np.arange(N) % 2, "b": np.arange(N) % 3 < 1, "c": np.arange(N)},
                 {"sets": {"c": ["a", "b"]}},
-                "sets has the name 'c', which is a feature; accepted: another name",
+                "sets has the key 'c', which is the name of a feature",
             ),
         ],
     )
@@ -46,9 +47,9 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("name", "column", "words"),
         [
-            ("text", np.arange(N), "feature 'text' holds numbers; accepted here: text"),
-            ("flag", np.full(N, 0.5), "feature 'flag' holds numbers; accepted here: truth, or 0"),
-            ("number", np.full(N, "q"), "feature 'number' holds text; accepted here: numbers"),
+            ("text", np.arange(N), "feature 'text' holds numbers where text"),
+            ("flag", np.full(N, 0.5), "feature 'flag' holds numbers where booleans"),
+            ("number", np.full(N, "q"), "feature 'number' holds text where numbers are"),
         ],
     )
     def test_later_rows_of_another_kind(self, name, column, words):

@@ -39,7 +39,7 @@ def test_refusals_are_one_line(file, capsys):
         main(["influence", str(file), "-m", "auc", "-s", "g", "--target", "t", "-f", "binary",
               "--y-true", "y", "--y-score", "f"])  # fmt: skip
     assert stopped.value.code == 2
-    assert "has no influence of scores" in capsys.readouterr().err
+    assert "is not supported by influence_audit" in capsys.readouterr().err
 
 
 def test_metrics_that_are_no_rates(file, capsys):

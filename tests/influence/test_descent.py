@@ -87,7 +87,7 @@ def reference_parts(found, X0=True):
     for part in range(3):
         own = np.repeat(np.arange(len(kinds.count)), parts.count[:, part])
         rest = np.repeat(np.arange(len(parts.others)), parts.other_count[:, part])
-        label, score = kinds.parts[:, :2].T
+        label, score = kinds.terms[:, :2].T
         answer.append(
             reference.Part(
                 label[own], score[own], found.label_rate[own], parts.others[rest, 1],
@@ -125,22 +125,28 @@ class TestArguments:
             audit(make()).descend(**{"tolerance": 0.1, "rng": 1, **options})
 
     def test_too_few_events_name_the_part(self):
-        words = r"fit part has 4\d.\d events of false_positive_rate in group=0 .* needed: 80"
+        words = r"fit part has 4\d.\d rows in the denominator .* in group=0, .* at least 80"
         with pytest.raises(errors.NotMeasurableError, match=words):
             audit(make(1_500, design=designs.toy_descent())).descend(tolerance=0.1, rng=1)
         X, y, f, group = make()
         y[group == 1] = 1
         y[np.flatnonzero(group)[:30]] = 0
-        with pytest.raises(errors.NotMeasurableError, match=r"in the others .* needed: 80"):
+        with pytest.raises(errors.NotMeasurableError, match=r"in the others, .* at least 80"):
             audit((X, y, f, group)).descend(tolerance=0.1, rng=1)
 
-    @pytest.mark.parametrize("found", [np.ones(5), np.full((1_024, 2), 2.0)])
-    def test_a_nuisance_without_probabilities(self, found):
+    @pytest.mark.parametrize(
+        ("found", "words"),
+        [
+            (np.ones(5), "returned probabilities of shape"),
+            (np.full((1_024, 2), 2.0), "missing or outside 0 to 1"),
+        ],
+    )
+    def test_a_nuisance_without_probabilities(self, found, words):
         class Odd(MainEffects):
             def predict_proba(self, X):
                 return found[: len(X)]
 
-        with pytest.raises(errors.DataError, match="gives other numbers than the probabilities"):
+        with pytest.raises(errors.DataError, match=words):
             audit(make()).descend(tolerance=0.1, nuisance=Odd(), rng=1)
 
     def test_a_nuisance_that_rules_a_label_out(self):
@@ -230,7 +236,7 @@ class TestReference:
             share = reference.kish(factor) / len(factor)
             assert value.effective_share == pytest.approx(share, rel=1e-9)
         kinds = found.parts.kinds
-        expected = reference.factors("fpr", path, kinds.parts[:, 1], found.label_rate)[-1]
+        expected = reference.factors("fpr", path, kinds.terms[:, 1], found.label_rate)[-1]
         assert found.factors == pytest.approx(expected, rel=1e-9)
 
 

@@ -120,7 +120,7 @@ class TestReference:
         _, by_share = ceteris_paribus._derivatives(rows, high, rate)
         for column in (3, 4):
             slope = (estimate(1e-5, column) - estimate(-1e-5, column)) / 2e-5
-            found = (by_share * rows.features[:, column]).mean() / rate.mean_base
+            found = (by_share * rows.features[:, column]).mean() / rate.mean_denominator
             assert found == pytest.approx(slope, rel=1e-5)
 
 
@@ -212,7 +212,7 @@ class TestModels:
         frame, _, y, group = self.make(200)
         columns = {name: frame[name].to_numpy() for name in frame}
         model = LogisticRegression().fit(frame[["old"]].to_numpy(), y)
-        with pytest.raises(errors.FairAuditError, match="model does not go with text in X"):
+        with pytest.raises(errors.FairAuditError, match="model needs X as a pandas or polars"):
             fa.influence_audit(y, X=columns, model=model, sensitive_features=group, target="t")
 
     def test_rare_levels_stand_against_all_others(self):

@@ -53,16 +53,25 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"metric": "auc"}, "metric is 'auc', which has no influence of scores; accepted"),
+            (
+                {"metric": "auc"},
+                "metric is 'auc', which is not supported by influence_audit; acc",
+            ),
             ({"metric": {}}, "metric is an empty dict"),
             ({"metric": {"fpr": 0}}, "metric gives 'fpr' the weight 0; accepted: a finite number"),
             ({"metric": {"fpr": "a"}}, "metric gives 'fpr' the weight 'a'; accepted: a number"),
             ({"target": "x"}, "target names 'x', which is no group of the data"),
-            ({"X": None}, "X is None; accepted: features, or data= with features="),
-            ({"features": ["height"]}, "features names 'height'; X has binary, level, number"),
+            ({"X": None}, "X is None. Pass the features as X=, or data= with"),
+            (
+                {"features": ["height"]},
+                "features names 'height', which is not a column .* binary, level, number",
+            ),
             ({"sets": ["a"]}, "sets is \\['a'\\]; accepted: a dict"),
-            ({"sets": {"s": ["a"]}}, "sets names 'a' in 's', which is no feature"),
-            ({"sets": {"s": ["binary", "number"]}}, "'number' in 's' is continuous; accepted"),
+            ({"sets": {"s": ["a"]}}, r"sets\['s'\] names 'a', which is not a feature"),
+            (
+                {"sets": {"s": ["binary", "number"]}},
+                r"sets\['s'\] names 'number', which is cont",
+            ),
             ({"y_score": np.full(3_000, 2.0)}, "y_score is 2 in row 0; accepted: probabilities"),
             ({"y_score": None}, "y_pred and y_score are None"),
             ({"y_pred": np.zeros(3_000, int)}, "y_pred and y_score are both given"),
@@ -78,7 +87,7 @@ class TestArguments:
     def test_labels_are_needed_by_rates_of_labels_alone(self):
         group, X, _, shown = make()
         options = {"y_score": shown, "X": X, "sensitive_features": group, "target": "t"}
-        with pytest.raises(errors.ArgumentError, match="y_true is None; false_positive_rate needs"):
+        with pytest.raises(errors.ArgumentError, match="y_true is None, but false_positive_rate"):
             fa.influence_audit(**options)
         assert fa.influence_audit(**options, metric="selection_rate").estimate != 0
 

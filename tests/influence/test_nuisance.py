@@ -47,7 +47,7 @@ class Wrong(Mean):
 class TestArguments:
     def test_what_does_not_give_probabilities(self):
         X, y, folds = rows()
-        with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) gives other numbers"):
+        with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) returned probabilities of"):
             _ = nuisance.fit_nuisance(regressors(X, folds), y, Wrong()).found
 
 

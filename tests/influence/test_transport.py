@@ -30,7 +30,7 @@ def descended(result, metric="fpr", fixed=(), n_steps=40):
     problem = result.problem
     parts = problem.parts((1 / 3, 1 / 3, 1 / 3), 7)
     kinds = problem.kinds
-    label, score = kinds.parts[:, 0], kinds.parts[:, 1]
+    label, score = kinds.terms[:, 0], kinds.terms[:, 1]
     _, place = np.unique(kinds.features, axis=0, return_inverse=True)
     h = (np.bincount(place, kinds.count * label) / np.bincount(place, kinds.count))[place]
     fit = reference.Part(
@@ -71,10 +71,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"counterfactual": None}, "counterfactual is None; method='transport' needs one"),
-            ({"counterfactual": 3}, "counterfactual is a int; accepted: what descend.. of this"),
-            ({"floor": 0.1}, "floor goes with method='direct'"),
-            ({"nuisance": LogisticRegression()}, "nuisance goes with method='direct'"),
+            ({"counterfactual": None}, "counterfactual is None, but method='transport' needs"),
+            ({"counterfactual": 3}, "counterfactual is a int; accepted: a result of descend"),
+            ({"floor": 0.1}, "floor needs method='direct', but"),
+            ({"nuisance": LogisticRegression()}, "nuisance needs method='direct'"),
             ({"cost": lambda a, b: np.full((len(a["years"]), len(b["years"])), np.inf)},
              "cost is infinite for some pairs"),
         ],
@@ -86,7 +86,7 @@ class TestArguments:
 
     def test_a_counterfactual_of_another_audit(self, result):
         other = descended(audit(*data(600, seed=9)))
-        with pytest.raises(errors.DataError, match="counterfactual is of another audit"):
+        with pytest.raises(errors.DataError, match="counterfactual belongs to another audit"):
             result.repair(method="transport", counterfactual=other)
 
     def test_no_weight_at_all(self, result):
@@ -97,11 +97,11 @@ class TestArguments:
 
     def test_too_many_pairs(self, result, monkeypatch):
         monkeypatch.setattr("fairaudit_rs.influence.transport.MOST_PAIRS", 10)
-        with pytest.raises(errors.DataError, match="accepted here: at most 10 pairs"):
+        with pytest.raises(errors.DataError, match="accepted: at most 10 pairs"):
             result.repair(method="transport", counterfactual=descended(result))
 
     def test_what_must_not_change_but_would(self, result):
-        words = "has other shares of what must not change: .* % of the rows that would move cannot"
+        words = "changes the shares of the immovable features: .* % of the rows to be moved have no"
         with pytest.raises(errors.NotMeasurableError, match=words):
             result.repair(
                 method="transport", counterfactual=descended(result), immovable=["married"]

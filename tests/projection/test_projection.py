@@ -138,12 +138,12 @@ class TestArguments:
             (
                 {"sample_weight": np.ones(300), "calibration": "permutation"},
                 errors.ArgumentError,
-                "sample_weight is given with calibration='permutation'",
+                "sample_weight cannot be used with calibration='permutation'",
             ),
             ({"y_true": None}, errors.ArgumentError, "y_true is None.*'equal_opportunity' needs"),
-            ({"y_pred": None}, errors.ArgumentError, "y_pred is None; accepted: decisions"),
+            ({"y_pred": None}, errors.ArgumentError, "y_pred is None. Pass y_pred="),
             ({"distance": None}, errors.ArgumentError, "distance and y_score are None"),
-            ({"y_score": np.zeros(300)}, errors.ArgumentTypeError, "both given; pass one"),
+            ({"y_score": np.zeros(300)}, errors.ArgumentTypeError, "both given. Pass one"),
             ({"threshold": 0.4}, errors.ArgumentTypeError, "threshold is 0.4 without y_score"),
             ({"threshold": "x"}, errors.ArgumentTypeError, "threshold is 'x'"),
             ({"threshold": math.nan}, errors.ArgumentError, "threshold is nan"),
@@ -189,19 +189,19 @@ class TestArguments:
             (fa.Notion(u[:, 0], u, u), errors.ArgumentError, "derivative has the shape"),
             (fa.Notion(u, u[:5], u), errors.DataError, r"U has the shape \(5, 2\)"),
             (fa.Notion(u, names=["one"]), errors.ArgumentError, "names has 1 entries"),
-            (fa.Notion, errors.ArgumentError, "or a Notion"),
+            (fa.Notion, errors.ArgumentError, "or a Notion object"),
         ]:
             with pytest.raises(error, match=message):
                 self.call(notion=notion)
         for name in ("groups", "reference"):
-            with pytest.raises(errors.ArgumentTypeError, match=f"{name} does not go with"):
+            with pytest.raises(errors.ArgumentTypeError, match=f"{name} cannot be used with"):
                 self.call(notion=fa.Notion(u[:, 0]), **{name: ["a", "b"]})
 
     def test_two_attributes_are_named(self):
         label, score, group = random_rows(0, 300)
         features = {"group": group, "other": np.arange(300) % 2}
         for changes, error, message in [
-            ({"groups": ["a"]}, errors.ArgumentTypeError, "groups does not go with"),
+            ({"groups": ["a"]}, errors.ArgumentTypeError, "groups cannot be used with"),
             ({"reference": "a"}, errors.ArgumentTypeError, "accepted: a dict"),
             ({"reference": {"sex": 1}}, errors.ArgumentError, "reference names 'sex'"),
             ({"reference": {"group": "z"}}, errors.DataError, "reference names 'z'"),
@@ -240,7 +240,7 @@ class TestArguments:
         with pytest.raises(errors.DataError, match="differ in length"):
             fa.projection_test(label[:9], distance=distance, sensitive_features=group[:9])
         frame = pl.DataFrame({"y": label, "g": group})
-        with pytest.raises(errors.ArgumentTypeError, match="distance is a Distances and data is"):
+        with pytest.raises(errors.ArgumentTypeError, match="distance is a Distances object, but"):
             fa.projection_test("y", distance=distance, sensitive_features="g", data=frame)
 
     def test_scores_that_are_missing(self):

@@ -34,9 +34,9 @@ def test_a_tolerance_of_any_size_is_kept(notion, n_groups, epsilon):
 @pytest.mark.parametrize("calibration", ["asymptotic", "permutation"])
 def test_distances_at_the_end_of_the_numbers_are_refused(notion, calibration, size):
     columns = {"sensitive_features": LABEL[::-1], "notion": notion, "calibration": calibration}
-    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*units"):
+    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*Resc"):
         fa.projection_test(LABEL, y_score=(SCORE - 0.5) * size, threshold=0.0, **columns)
-    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*units"):
+    with pytest.raises(errors.DataError, match=r"the largest distance to the boundary is .*Resc"):
         fa.projection_test(LABEL, (SCORE > 0.5).astype(int), distance=SCORE * size, **columns)
 
 

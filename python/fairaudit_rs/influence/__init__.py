@@ -1,1 +1,1 @@
-"""The influence lens: which features stand in for the group? (Wang, Ustun and Calmon)."""
+"""The influence lens: find the features that act as proxies for a group (Wang et al. 2019)."""

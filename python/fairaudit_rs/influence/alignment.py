@@ -1,4 +1,4 @@
-"""Audits of metrics that are no rates: calibration, and how far a group is from the others."""
+"""Audit calibration, or the divergence of a group from the others: measures that are not rates."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class AlignmentPart:
     Attributes
     ----------
     of : str
-        What is measured.
+        The name of the quantity.
     estimate, standard_error : float
-        NaN where it is refused.
+        NaN if the data do not support an estimate.
     low, high : float
-        The two-sided interval; NaN where none holds.
+        The two-sided interval; NaN if no valid interval exists.
     lower : float
-        The one-sided lower limit; NaN where there is an interval only.
+        The one-sided lower limit; NaN if only the interval is given.
     note : str
-        What can be said of it.
+        How to read the number.
     binned : float
-        Of a calibration error, that over ten bins of the score, which needs no regression; it is
-        too large in small groups.
+        For a calibration error, the error over ten score bins, which needs no regression but is
+        biased upwards in small groups.
     """
 
     of: str
@@ -85,12 +85,19 @@ class AlignmentResult(InfluenceResult):
         return [dict(vars(part)) for part in self.parts]
 
     def plot(self, kind: str | None = None) -> Chart:
-        """Refuse: there are no proxy scores to show."""
-        raise NotMeasurableError(f"metric {self.metric!r} has no proxy scores; accepted: a rate")
+        """Raise an error: there are no proxy scores to plot."""
+        raise NotMeasurableError(
+            f"metric {self.metric!r} has no proxy scores to plot. Audit a rate instead.",
+            argument="metric",
+        )
 
     def descend(self, *_: Any, **__: Any) -> Any:
-        """Refuse: descent and repair are for rates."""
-        raise NotMeasurableError(f"metric {self.metric!r} is no rate; accepted: a rate")
+        """Raise an error: descent and repair need a rate."""
+        raise NotMeasurableError(
+            f"metric {self.metric!r} is not a rate, so it has no descent and no repair. Audit a "
+            "rate instead.",
+            argument="metric",
+        )
 
     repair = descend
 
@@ -110,10 +117,10 @@ def _sentence(part: AlignmentPart) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _AlignmentFinding:
-    """The part that both kinds of audit share."""
+    """The results that the audits of calibration and divergence have in common."""
 
     parts: tuple[AlignmentPart, ...]
-    #: The place of the part that is the estimate.
+    #: The position of the estimate in `parts`.
     main: int
     statistic: float
     pvalue: float
@@ -126,31 +133,31 @@ class _AlignmentFinding:
 def audit_alignment(
     question: InfluenceQuestion,
     audit: InfluenceProblem,
-    given: KnownProbabilities,
+    known: KnownProbabilities,
     level: float,
     seed: int,
 ) -> AlignmentResult:
     """Return the audit of calibration or divergence."""
     if question.measure.name == "calibration" and not question.of_scores:
         raise ArgumentError(
-            "metric is 'calibration' and there are decisions; accepted: y_score",
+            "metric='calibration' needs scores. Pass y_score= instead of y_pred=.",
             argument="metric",
-            mentions=("y_score",),
+            mentions=("y_score", "y_pred"),
         )
     measure = _calibration if question.measure.name == "calibration" else _divergence
-    found = measure(question, audit, given, level)
-    main = found.parts[found.main]
+    finding = measure(question, audit, known, level)
+    main = finding.parts[finding.main]
     who, rest = question.target_name, others_name(question.target_name)
     missing = (
         f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no group"
     )
     unknown = [missing] if question.n_missing else []
-    warnings = [*unknown, *question.notes, *found.warnings]
+    warnings = [*unknown, *question.notes, *finding.warnings]
     return AlignmentResult(
         estimate=main.estimate,
         standard_error=main.standard_error,
-        statistic=found.statistic,
-        pvalue=found.pvalue,
+        statistic=finding.statistic,
+        pvalue=finding.pvalue,
         confidence_interval=(main.low, main.high),
         alternative="two-sided",
         n_rows=question.n_rows,
@@ -161,19 +168,19 @@ def audit_alignment(
         metric=question.measure.name,
         target=question.target_name,
         others=question.other_names,
-        values=found.values,
+        values=finding.values,
         proxy_scores=(),
         feature_tests={},
-        nuisances=found.nuisances,
+        nuisances=finding.nuisances,
         row=question.rows,
-        influence=found.influence,
+        influence=finding.influence,
         n_missing=question.n_missing,
         attribute=question.attribute,
         of_scores=question.of_scores,
         n_draws=0,
         confidence_level=level,
         problem=audit,
-        parts=found.parts,
+        parts=finding.parts,
     )
 
 
@@ -182,7 +189,7 @@ def _calibration(
 ) -> _AlignmentFinding:
     name = group_name(question.target_name, question.attribute)
 
-    def of(
+    def distance_of(
         who: str, rows: Floats, features: Floats, probabilities: Floats | None
     ) -> CalibrationDistance:
         return calibration_of(
@@ -196,12 +203,12 @@ def _calibration(
             call=audit.call,
         )
 
-    own = of(name, audit.rows, audit.matrix, given.outcome)
-    rest = of("the others", audit.others, audit.other_matrix, given.other_outcome)
+    own = distance_of(name, audit.rows, audit.matrix, given.outcome)
+    rest = distance_of("the others", audit.others, audit.other_matrix, given.other_outcome)
     gap = own.value - rest.value
     error = math.hypot(own.standard_error, rest.standard_error)
-    known = not any(math.isnan(distance.interval[0]) for distance in (own, rest))
-    low, high = two_sided(gap, error, level) if known else (math.nan, math.nan)
+    has_interval = not any(math.isnan(distance.interval[0]) for distance in (own, rest))
+    low, high = two_sided(gap, error, level) if has_interval else (math.nan, math.nan)
     note = f"no interval: one of both is below {ENOUGH:g} standard errors"
     difference = AlignmentPart(
         of="calibration error less that of the others",
@@ -210,9 +217,9 @@ def _calibration(
         low=low,
         high=high,
         lower=math.nan,
-        note="" if known else note,
+        note="" if has_interval else note,
     )
-    parts = (_calibrated(name, own), _calibrated("the others", rest), difference)
+    parts = (_calibration_part(name, own), _calibration_part("the others", rest), difference)
     warnings = [
         "calibration has no proxy scores: no interval of them is known to hold",
         "the calibration error is what the regression finds of it: a regression that misses some "
@@ -221,8 +228,8 @@ def _calibration(
     return _AlignmentFinding(
         parts=parts,
         main=2,
-        statistic=gap / error if known else math.nan,
-        pvalue=2 * upper_tail(abs(gap) / error) if known else math.nan,
+        statistic=gap / error if has_interval else math.nan,
+        pvalue=2 * upper_tail(abs(gap) / error) if has_interval else math.nan,
         values={question.target_name: own.value, others_name(question.target_name): rest.value},
         nuisances=(own.fit, rest.fit),
         influence=own.influence,
@@ -230,16 +237,16 @@ def _calibration(
     )
 
 
-def _calibrated(name: str, found: CalibrationDistance) -> AlignmentPart:
+def _calibration_part(name: str, distance: CalibrationDistance) -> AlignmentPart:
     return AlignmentPart(
         of=f"calibration error of {name}",
-        estimate=found.value,
-        standard_error=found.standard_error,
-        low=found.interval[0],
-        high=found.interval[1],
-        lower=found.lower,
-        note=found.words,
-        binned=found.binned,
+        estimate=distance.value,
+        standard_error=distance.standard_error,
+        low=distance.interval[0],
+        high=distance.interval[1],
+        lower=distance.lower,
+        note=distance.words,
+        binned=distance.binned,
     )
 
 
@@ -269,38 +276,38 @@ def _divergence(
         )
     else:
         warnings.append("divergence has no proxy scores: no interval of them is known to hold")
-    with_order = np.sort(target)
     return _AlignmentFinding(
-        parts=(_input(inside), _output(outside)),
+        parts=(_input_part(inside), _output_part(outside)),
         main=1,
         statistic=outside.statistic,
         pvalue=2 * upper_tail(abs(outside.statistic)),
         values={"input": inside.value, "output": outside.value},
         nuisances=(inside.fit,),
-        influence=outside.derivative * (target - float(with_order.mean())),
+        influence=outside.derivative * (target - float(np.sort(target).mean())),
         warnings=warnings,
     )
 
 
-def _input(found: InputDivergence) -> AlignmentPart:
+def _input_part(divergence: InputDivergence) -> AlignmentPart:
     return AlignmentPart(
         of="divergence of the features (input, nats)",
-        estimate=found.value,
-        standard_error=found.standard_error,
+        estimate=divergence.value,
+        standard_error=divergence.standard_error,
         low=math.nan,
         high=math.nan,
-        lower=found.lower,
-        note=found.refusal or ("a lower bound" if found.lower > 0 else "not shown to be above 0"),
+        lower=divergence.lower,
+        note=divergence.refusal
+        or ("a lower bound" if divergence.lower > 0 else "not shown to be above 0"),
     )
 
 
-def _output(found: OutputDivergence) -> AlignmentPart:
+def _output_part(divergence: OutputDivergence) -> AlignmentPart:
     return AlignmentPart(
         of="divergence of the scores (output, nats)",
-        estimate=found.value,
-        standard_error=found.standard_error,
-        low=found.interval[0],
-        high=found.interval[1],
+        estimate=divergence.value,
+        standard_error=divergence.standard_error,
+        low=divergence.interval[0],
+        high=divergence.interval[1],
         lower=math.nan,
         note="",
     )

@@ -1,8 +1,8 @@
-"""How far scores are from calibrated: CAL = E|h - f|, h = P(y = 1 | X) in the group.
+"""Estimate the calibration error of a group: CAL = E|h - f| with h = P(y = 1 | X).
 
-It is measured as the mean of sgn(h - f)(y - f) with h cross-fitted: a wrong h makes it smaller, not
-larger. Near 0 the signs are noise and no two-sided interval holds: it is given from 5 standard
-errors on.
+The estimate is the mean of sgn(h - f)(y - f) with h cross-fitted; errors in h can only make it
+smaller. Near 0 the signs are noise and a two-sided interval would not cover, so it is only given
+when the estimate is at least 5 standard errors.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .quality import NuisanceFit, describe_fit, measure_fit
 
 Floats = NDArray[np.float64]
 
-#: Standard errors from which on the two-sided interval holds.
+#: An estimate of at least this many standard errors gets a two-sided interval.
 ENOUGH = 5.0
-#: Rows of a group, below which nothing is said.
+#: A group with fewer rows gets no standard error.
 FEWEST_ROWS = 50
 FEW = f"fewer than {FEWEST_ROWS} rows: nothing can be said"
 CALIBRATED = "not distinguishable from calibrated"
@@ -34,19 +34,19 @@ MEASURED = "miscalibrated"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CalibrationDistance:
-    """CAL of a group, with what can be said of it."""
+    """The calibration error of a group, with its limits."""
 
     value: float
     standard_error: float
     #: NaN below 5 standard errors.
     interval: tuple[float, float]
-    #: One-sided.
+    #: The one-sided lower limit.
     lower: float
     words: str
-    #: The expected calibration error over ten bins of the score, beside it: no regression, and
-    #: biased upwards in small groups.
+    #: The expected calibration error over ten score bins, for comparison: it needs no regression
+    #: but is biased upwards in small groups.
     binned: float
-    #: By row as given: sgn(h - f)(y - f) less its mean.
+    #: sgn(h - f)(y - f) minus its mean, in the order of the rows.
     influence: Floats
     fit: NuisanceFit
 
@@ -62,29 +62,31 @@ def calibration_of(
     estimator: Any,
     call: _native.Call,
 ) -> CalibrationDistance:
-    """Return CAL of the rows (label, score) of a group; its P(y = 1 | X) is given or fitted."""
-    of = f"P(y = 1 | X) in {name}"
+    """Return the calibration error of a group from its rows (label, score).
+
+    P(y = 1 | X) is fitted if it is not given.
+    """
+    described = f"P(y = 1 | X) in {name}"
     if given is None:
-        parts = np.column_stack([features, rows])
-        first, counts, place = _native.distinct_rows(parts, call)
+        first, counts, place = _native.distinct_rows(np.column_stack([features, rows]), call)
         kind, fold, count = deal_folds(counts.astype(np.int64), n_folds)
         label, score = rows[first[kind]].T
         fitted = fit_nuisance(
             Regressors.from_features(features[first[kind]], count, fold, call), label, estimator
         )
-        h, how = fitted.found, describe_fit(of, fitted)
+        h, how = fitted.found, describe_fit(described, fitted)
     else:
         first, counts, place = _native.distinct_rows(np.column_stack([rows, given]), call)
         kind, count = np.arange(len(first)), counts.astype(np.float64)
         label, score = rows[first].T
-        h, how = given[first], measure_fit(of, "given", given[first], label, count)
+        h, how = given[first], measure_fit(described, "given", given[first], label, count)
     terms = np.sign(h - score) * (label - score)
     value, error = _mean(terms, count)
     if len(rows) < FEWEST_ROWS:
         error = math.nan
     lower = value - normal_of_tail(1 - level) * error
-    # A row of several folds has the mean of its terms.
-    of_kind = np.bincount(kind, count * terms) / np.bincount(kind, count)
+    # Equal rows may be in several folds: take the mean of their terms.
+    mean_terms = np.bincount(kind, count * terms) / np.bincount(kind, count)
     return CalibrationDistance(
         value=value,
         standard_error=error,
@@ -94,13 +96,13 @@ def calibration_of(
         lower=lower,
         words=_words(value, error, lower),
         binned=_binned(label, score, count),
-        influence=of_kind[place] - value,
+        influence=mean_terms[place] - value,
         fit=how,
     )
 
 
 def _binned(label: Floats, score: Floats, count: Floats) -> float:
-    """Return the sum over bins of the score of |sum (y - f)|, by row."""
+    """Return the sum of |sum (y - f)| over score bins, divided by the number of rows."""
     place = np.minimum((score * _BINS).astype(np.int64), _BINS - 1)
     sums = np.bincount(place, count * (label - score), _BINS)
     return float(np.abs(sums).sum() / count.sum())

@@ -1,4 +1,4 @@
-"""Where a repair sends the rows of each cell (a distinct row of features), in what shares."""
+"""The map of a repair: the destinations of the rows of each cell (a distinct feature row)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureCells:
-    """Distinct rows of features of a group: how many rows each has, and its score."""
+    """The distinct feature rows of a group, with the number of rows and the score of each."""
 
     features: Floats
     count: Floats
@@ -24,7 +24,7 @@ class FeatureCells:
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are in all."""
+        """The total number of rows."""
         return float(self.count.sum())
 
     def __len__(self) -> int:
@@ -33,10 +33,9 @@ class FeatureCells:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellMap:
-    """Moves between cells: from one to another, the share of its rows, the cost of one row.
+    """Moves from one cell to another, with the share of its rows and the cost per row.
 
-    In the order of the cells; a cell without a move stays as it is, and so does the share of a
-    cell that no move takes.
+    Sorted by source cell. Rows that no move takes keep their features.
     """
 
     cells: FeatureCells
@@ -50,7 +49,7 @@ class CellMap:
     def from_moves(
         cls, cells: FeatureCells, cost: ChangeCost, moves: tuple[Ints, Ints, Floats, Floats]
     ) -> CellMap:
-        """Return the map of moves in any order; a share that stays is no move."""
+        """Return the map of moves in any order; moves of a cell to itself are dropped."""
         source, to, share, price = moves
         kept = np.flatnonzero((share > 0) & (source != to))
         kept = kept[np.lexsort((to[kept], source[kept]))]
@@ -78,7 +77,7 @@ class CellMap:
 
     @property
     def rows(self) -> Floats:
-        """By move, how many rows it takes."""
+        """The number of rows of each move."""
         return np.asarray(self.cells.count[self.source] * self.share)
 
     @property
@@ -88,25 +87,24 @@ class CellMap:
 
     @property
     def mean_cost(self) -> float:
-        """The cost of the map per row."""
+        """The mean cost per row, including rows that do not move."""
         return float(self.rows @ self.price) / self.cells.n_rows
 
     def expected_score(self, cell: Ints, own: Floats) -> Floats:
-        """Return the mean score of rows after the map; what stays keeps its own."""
+        """Return the expected scores of rows after the map; rows that stay keep their own."""
         n = len(self.cells)
         leaves = np.bincount(self.source, self.share, n)
         brings = np.bincount(self.source, self.share * self.cells.score[self.to], n)
-        found = own.copy()
-        seen = cell >= 0
-        found[seen] = (1 - leaves[cell[seen]]) * own[seen] + brings[cell[seen]]
-        # Shares that add up to 1 do so but for rounding.
-        return np.asarray(np.clip(found, 0.0, 1.0))
+        score = own.copy()
+        known = cell >= 0
+        score[known] = (1 - leaves[cell[known]]) * own[known] + brings[cell[known]]
+        # The shares of a cell add up to 1 only up to rounding.
+        return np.asarray(np.clip(score, 0.0, 1.0))
 
     def find(self, rows: Floats, call: _native.Call) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the cell whose way every row goes, -1 for none, and which cells were not seen.
+        """Return the cell of every row (-1 for none), and which rows have new features.
 
-        A row of a cell that was not seen goes the way of the nearest one that has the same of what
-        must not change.
+        A row with new features gets the nearest cell with the same immovable features.
         """
         if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
@@ -123,11 +121,11 @@ class CellMap:
         return cell_of[kind], ~seen
 
     def draw(self, cell: Ints, uniform: Floats) -> Ints:
-        """Return where rows go, each by a number from 0 to 1 of its own; -1 where they stay."""
+        """Return the destination of every row, drawn by its uniform number; -1 if it stays."""
         n = len(self.cells)
         starts = np.searchsorted(self.source, np.arange(n + 1))
-        found = np.full(len(cell), -1, dtype=np.int64)
-        # Cells have one or two moves, seldom more: one pass over the rows for each.
+        destination = np.full(len(cell), -1, dtype=np.int64)
+        # Most cells have one or two moves, so a pass over the rows per move is cheap.
         most = int(np.diff(starts).max(initial=0))
         reached = np.zeros(len(cell))
         for step in range(most):
@@ -135,7 +133,7 @@ class CellMap:
             has = (cell >= 0) & (move < starts[np.maximum(cell, 0) + 1])
             share = np.zeros(len(cell))
             share[has] = self.share[move[has]]
-            taken = has & (found < 0) & (uniform < reached + share)
-            found[taken] = self.to[move[taken]]
+            taken = has & (destination < 0) & (uniform < reached + share)
+            destination[taken] = self.to[move[taken]]
             reached += share
-        return found
+        return destination

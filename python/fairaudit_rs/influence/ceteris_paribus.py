@@ -1,9 +1,9 @@
-"""Ceteris-paribus scores: what a feature alone moves, all others held fixed (Definition 5).
+"""Ceteris-paribus scores: the effect of one feature with all others held fixed (Definition 5).
 
-gamma = E[psi(b, X_-j) - psi(a, X_-j)] over the rows of the target group, psi(x) the conditional
-mean of the influence. Doubly robust: right where either P(Y = 1 | X) or P(x_j = b | X_-j) is; its
-standard error is the larger of that of the influence function and of the stacked one, which counts
-in what the two regressions add.
+gamma = E[psi(b, X_-j) - psi(a, X_-j)] over the rows of the target group, with psi(x) the
+conditional mean of the influence. The estimate is doubly robust: consistent if either P(Y = 1 | X)
+or P(x_j = b | X_-j) is. Its standard error is the larger of two: from the influence function, and
+from stacked estimating equations, which include the error of the two regressions.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from numpy.typing import NDArray
 
 from .. import _native
 from .nuisance import CrossFit, Regressors, fit_nuisance
-from .rates import PARTS, MeasureValue, RateValue
+from .rates import N_TERMS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 
-#: With a larger share of the weights 1 / e of an arm in one row there is no overlap to speak of.
+#: If one row has a larger share of the weights 1 / e of an arm, there is no overlap.
 _LARGEST_SHARE = 0.1
-#: Share of all rows that those with a value stand for, by weights 1 / e; 1 with overlap.
+#: The total weight 1 / e of an arm, divided by the number of rows; 1 with overlap.
 _STAND_FOR = (0.8, 1.25)
-#: Share of the variance of a feature that the others must leave.
+#: The least share of the variance of a feature that the others may leave unexplained.
 _LEAST_REST = 0.01
-#: A variance that is no more than this share of the squared mean is that of rounding.
+#: A variance below this share of the squared mean is rounding.
 _ROUNDING = 1e-24
-#: Rows of either label in an arm.
+#: The fewest rows of either label in an arm.
 _FEWEST = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowsByFold:
-    """Kinds of rows of the target group by fold, with how often each occurs."""
+    """The distinct rows of the target group in each fold, with their counts."""
 
     features: Floats
     label: Floats
@@ -49,65 +49,66 @@ class RowsByFold:
 
     @cached_property
     def regressors(self) -> Regressors:
-        """The rows by their features."""
+        """The rows as regressors."""
         return Regressors.from_features(self.features, self.count, self.folds, self.call)
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are."""
+        """The number of rows."""
         return float(self.count.sum())
 
     @property
-    def parts(self) -> Floats:
-        """1, y, f and y f, one column each."""
+    def terms(self) -> Floats:
+        """The four terms of a rate (1, y, f and y f), one column each."""
         y, f = self.label, self.score
         return np.column_stack([np.ones(len(f)), y, f, y * f])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureArm:
-    """The rows with one value of a feature: who has it, and what it would be for the others."""
+    """One value of a feature: which rows have it, and the predictions if all rows had it."""
 
+    #: 1 for rows with the value, else 0.
     inside: Floats
-    #: The features by kind, the model and P(Y = 1 | X) by row, were all rows to have the value.
+    #: With the value set in all rows: features by kind, then scores and P(Y = 1 | X) by row.
     moved: Floats
     score: Floats
     label: Floats
-    #: P(X_j = value | the other features), and the regression that it comes from.
+    #: P(X_j = value | the other features), and its regression.
     share: Floats
     fitted: CrossFit
-    #: -1 where the regression is that of the other value.
+    #: -1 if the regression is for the opposite value.
     sign: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeldFixedEstimate:
-    """A score with all else held fixed: from one value of a feature to another, or its slope."""
+    """A score with all else held fixed: a contrast of two values of a feature, or a slope."""
 
     estimate: float
     standard_error: float
     df: float
-    #: By kind and fold, of the standard error that was taken.
+    #: The influence values behind the standard error, by kind and fold.
     influence: Floats
     plain_error: float
-    #: NaN where it is not known what the regressions add.
+    #: NaN if the influence of the regressions is unknown.
     stacked_error: float
     refusal: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Nuisances:
-    """P(Y = 1 | X) of the target group, shared by all features; fitted when first asked for."""
+    """P(Y = 1 | X) of the target group, shared by all features; fitted on first use."""
 
     rows: RowsByFold
-    #: Whether labels play a part.
+    #: Whether the measure uses labels.
     needed: bool = True
-    #: What regressions are made with in the place of the default.
+    #: The estimator of regressions; None: the default.
     estimator: Any = None
 
     @cached_property
     def outcome(self) -> CrossFit | None:
-        """The regression; None where labels play no part."""
+        """The regression; None if the measure does not use labels."""
         return (
             fit_nuisance(self.rows.regressors, self.rows.label, self.estimator)
             if self.needed
@@ -115,30 +116,30 @@ class Nuisances:
         )
 
     def label_at(self, moved: Floats) -> Floats:
-        """Return P(Y = 1 | X) of all rows, were the features of their kinds these."""
+        """Return P(Y = 1 | X) of all rows, with these features in place of those of their kinds."""
         return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
 
 
 def flip_score(
     nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int
 ) -> HeldFixedEstimate:
-    """Return the score of the binary feature in a column, 1 against 0."""
+    """Return the score of a binary feature, 1 against 0."""
     low, high = arms_of(nuisances, predict, (column,))
     return contrast_score(nuisances, value, low, high)
 
 
 def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[FeatureArm]:
-    """Return the rows by value of a feature: 0 and 1 of one column, or a value for each column."""
+    """Return the arms of a feature: values 0 and 1 of one column, or one value per column."""
     rows = nuisances.rows
     regressors = rows.regressors.without(columns)
     arms = []
     for number, column in enumerate(columns):
         fitted = fit_nuisance(regressors, rows.features[:, column], nuisances.estimator)
-        alone = np.zeros(len(columns))
+        setting = np.zeros(len(columns))
         if len(columns) == 1:
-            arms.append(_arm(nuisances, predict, columns, alone, fitted, -1.0))
-        alone[number] = 1.0
-        arms.append(_arm(nuisances, predict, columns, alone, fitted, 1.0))
+            arms.append(_arm(nuisances, predict, columns, setting, fitted, -1.0))
+        setting[number] = 1.0
+        arms.append(_arm(nuisances, predict, columns, setting, fitted, 1.0))
     return arms
 
 
@@ -172,7 +173,7 @@ def contrast_score(
     estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
     n, count = rows.n_rows, rows.count
     errors, taken = [math.sqrt(float(count @ plain**2)) / n, math.nan], plain
-    change = _added(rows, nuisances.outcome, arms, by_label, by_share)
+    change = _regression_influence(rows, nuisances.outcome, arms, by_label, by_share)
     if change is not None:
         stacked = plain + change
         errors[1] = math.sqrt(float(count @ stacked**2)) / n
@@ -192,12 +193,12 @@ def contrast_score(
 def plug_in(
     nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
 ) -> HeldFixedEstimate:
-    """Return the score as the paper has it: the mean change of psi, as if P(Y = 1 | X) were known.
+    """Return the score of the paper: the mean change of psi, as if P(Y = 1 | X) were known.
 
-    Its error is that of a plain mean, which is too small by far: for comparison only.
+    Its standard error is that of a plain mean and far too small: for comparison only.
     """
     rows = nuisances.rows
-    levels = [_level_and_slope(arm, value.parts) for arm in (low, high)]
+    levels = [_level_and_slope(arm, value.coefficients) for arm in (low, high)]
     of_low, of_high = (
         level + slope * arm.label for (level, slope), arm in zip(levels, (low, high), strict=True)
     )
@@ -216,14 +217,14 @@ def plug_in(
     )
 
 
-def _added(
+def _regression_influence(
     rows: RowsByFold,
     outcome: CrossFit | None,
     arms: list[FeatureArm],
     by_label: list[Floats],
     by_share: list[Floats],
 ) -> Floats | None:
-    """Return what the regressions add to the influence; None where that is not known."""
+    """Return the part of the influence that comes from the regressions; None if unknown."""
     n, call = rows.n_rows, rows.call
     total = np.zeros(len(rows.count))
     low, high = arms
@@ -237,10 +238,10 @@ def _added(
             sums = regressors.columns.sums(regressors.by_kind(by)[None], call)
             return np.asarray(sums[0] / n)
 
-        added = fitted.influence(of_share)
-        if added is None:
+        share_influence = fitted.influence(of_share)
+        if share_influence is None:
             return None
-        total += added
+        total += share_influence
     if outcome is None:
         return total
 
@@ -252,16 +253,17 @@ def _added(
         ]
         return np.asarray((sums[0] + sums[1]) / n)
 
-    more = outcome.influence(of_label)
-    return None if more is None else total + more
+    label_influence = outcome.influence(of_label)
+    return None if label_influence is None else total + label_influence
 
 
 def _doubly_robust(
     rows: RowsByFold, value: MeasureValue, arms: list[FeatureArm]
 ) -> tuple[float, Floats, list[Floats], list[Floats]]:
-    """Return the score, its influence values, and by row its derivatives by the linear predictors.
+    """Return the score, its influence values, and its derivatives by the linear predictors.
 
-    They come by arm: those of P(Y = 1 | X) at its rows, those of the share at the rows as they are.
+    The derivatives are lists by arm, of one number per row: by the predictor of P(Y = 1 | X) with
+    the value of the arm set, and by that of the share at the features as they are.
 
     s_v = c0 + c1 h + 1{x = v} / e c1 (y - h) with E[u | x] = c0 + c1 h, the same of b with d0, d1;
     gamma = mean(s_b - s_a) / B.
@@ -270,46 +272,47 @@ def _doubly_robust(
     estimate, influence = 0.0, np.zeros(len(count))
     by_label, by_share = ([np.zeros(len(count)) for _ in arms] for _ in range(2))
     for weight, rate in zip(value.measure.weights, value.rates, strict=True):
-        of_u = [_augmented(rows, arm, rate.excess) for arm in arms]
-        of_b = [_augmented(rows, arm, rate.base) for arm in arms]
+        of_u = [_augmented(rows, arm, rate.deviation) for arm in arms]
+        of_b = [_augmented(rows, arm, rate.denominator) for arm in arms]
         difference = of_u[1] - of_u[0]
-        gamma = float(count @ difference) / n / rate.mean_base
+        gamma = float(count @ difference) / n / rate.mean_denominator
         base_gap = float(count @ (of_b[1] - of_b[0])) / n
-        u, b = rows.parts @ rate.excess, rows.parts @ rate.base
-        one = difference - gamma * rate.mean_base - base_gap * u / rate.mean_base
-        one -= gamma * (b - rate.mean_base)
+        u, b = rows.terms @ rate.deviation, rows.terms @ rate.denominator
+        own = difference - gamma * rate.mean_denominator - base_gap * u / rate.mean_denominator
+        own -= gamma * (b - rate.mean_denominator)
         estimate += weight * gamma
-        influence += weight / rate.mean_base * one
+        influence += weight / rate.mean_denominator * own
         for place, (arm, sign) in enumerate(zip(arms, (-1.0, 1.0), strict=True)):
             of_label, of_share = _derivatives(rows, arm, rate)
-            by_label[place] += sign * weight / rate.mean_base * of_label
-            by_share[place] += sign * weight / rate.mean_base * of_share
+            by_label[place] += sign * weight / rate.mean_denominator * of_label
+            by_share[place] += sign * weight / rate.mean_denominator * of_share
     return estimate, influence, by_label, by_share
 
 
-def _level_and_slope(arm: FeatureArm, parts: Floats) -> tuple[Floats, Floats]:
-    """Return c0 and c1: with f as in the arm, the mean of a sum of parts given x is c0 + c1 h."""
-    assert len(parts) == PARTS
-    one, label, score, both = parts
+def _level_and_slope(arm: FeatureArm, coefficients: Floats) -> tuple[Floats, Floats]:
+    """Return c0 and c1: the mean of a combination of terms given x, in the arm, is c0 + c1 h."""
+    assert len(coefficients) == N_TERMS
+    one, label, score, both = coefficients
     return one + score * arm.score, label + both * arm.score
 
 
-def _augmented(rows: RowsByFold, arm: FeatureArm, parts: Floats) -> Floats:
-    level, slope = _level_and_slope(arm, parts)
+def _augmented(rows: RowsByFold, arm: FeatureArm, coefficients: Floats) -> Floats:
+    """Return s_v by row, see `_doubly_robust`."""
+    level, slope = _level_and_slope(arm, coefficients)
     residual = arm.inside / arm.share * (rows.label - arm.label)
     return np.asarray(level + slope * (arm.label + residual))
 
 
 def _derivatives(rows: RowsByFold, arm: FeatureArm, rate: RateValue) -> tuple[Floats, Floats]:
     """Return the derivatives of s_v by the linear predictors of h and of e_v, by row."""
-    _, slope = _level_and_slope(arm, rate.excess)
+    _, slope = _level_and_slope(arm, rate.deviation)
     by_label = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
     by_share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
     return by_label, by_share
 
 
 def _refusal(rows: RowsByFold, arms: list[FeatureArm], labels: bool) -> str:
-    """Say why there is no overlap, or too few rows of a label; "" where there is enough."""
+    """Return why a score is refused: no overlap, or few rows of a label; "" if it is not."""
     for arm in arms:
         inside = arm.inside > 0
         for label in (0.0, 1.0) if labels else ():
@@ -317,7 +320,7 @@ def _refusal(rows: RowsByFold, arms: list[FeatureArm], labels: bool) -> str:
             if n < _FEWEST:
                 return f"{n:g} rows with label {label:g} and one of its values, {_FEWEST:g} needed"
         weights = 1 / arm.share[inside]
-        # Where all rows could have the value, those that have it stand for all of them.
+        # With overlap, the rows with the value represent all rows.
         stand_for = float(rows.count[inside] @ weights) / rows.n_rows
         if not _STAND_FOR[0] <= stand_for <= _STAND_FOR[1]:
             return (
@@ -336,14 +339,14 @@ def partialled_out(
     column: int,
     share_of: CrossFit | None,
 ) -> HeldFixedEstimate:
-    """Return the slope of psi by what the other features do not say of a column.
+    """Return the slope of psi on the residual of a column given the other features.
 
-    E[(psi - l)(x - e)] / E[(x - e)^2], l = E[psi | X_-j] and e = E[x | X_-j] cross-fitted:
-    the overlap-weighted score of a binary feature, right where e is. It needs predictions only. The
-    regression of a binary feature is given; others have the score of one standard deviation.
+    E[(psi - l)(x - e)] / E[(x - e)^2] with l = E[psi | X_-j] and e = E[x | X_-j] cross-fitted. For
+    a binary feature, whose regression is given as ``share_of``, this is the overlap-weighted score,
+    which is consistent if e is. Continuous features have the score per standard deviation.
     """
     others, x = rows.regressors.without(columns), rows.features[:, column]
-    psi = rows.parts @ value.parts
+    psi = rows.terms @ value.coefficients
     if share_of is None:
         expected, share = others.means(psi, x)
     else:
@@ -353,19 +356,19 @@ def partialled_out(
     center = float(rows.count @ x) / n
     spread = float(rows.count @ (x - center) ** 2) / n
     if spread <= _ROUNDING * center**2:
-        return _nothing("constant in the target group")
+        return _refused("constant in the target group")
     if not square > _LEAST_REST * spread:
-        return _nothing("the other features determine it")
+        return _refused("the other features determine it")
     theta = float(rows.count @ ((psi - expected) * rest)) / n / square
     influence = (psi - expected - theta * rest) * rest / square
     for weight, rate in zip(value.measure.weights, value.rates, strict=True):
-        u, b = rows.parts @ rate.excess, rows.parts @ rate.base
-        own = float(rows.count @ (u * rest)) / n / rate.mean_base / square
+        u, b = rows.terms @ rate.deviation, rows.terms @ rate.denominator
+        own = float(rows.count @ (u * rest)) / n / rate.mean_denominator / square
         shared = float(rows.count @ (b * rest)) / n / square
-        centred = b / rate.mean_base - 1
-        influence -= weight * (shared * u / rate.mean_base**2 + own * centred)
+        centred = b / rate.mean_denominator - 1
+        influence -= weight * (shared * u / rate.mean_denominator**2 + own * centred)
     if share_of is None:
-        # Per standard deviation, which is estimated too.
+        # Scale to one standard deviation, and include the error of estimating it.
         scale = math.sqrt(spread)
         influence = scale * influence + theta * ((x - center) ** 2 - spread) / (2 * scale)
         theta *= scale
@@ -382,7 +385,7 @@ def partialled_out(
     )
 
 
-def _nothing(refusal: str) -> HeldFixedEstimate:
+def _refused(refusal: str) -> HeldFixedEstimate:
     nan = math.nan
     return HeldFixedEstimate(
         estimate=nan,

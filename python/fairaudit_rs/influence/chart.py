@@ -17,8 +17,8 @@ _KINDS = {
 
 
 def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Chart:
-    """Return proxy scores with their simultaneous intervals, the largest first."""
-    found = [
+    """Return a chart of proxy scores with simultaneous intervals, the largest first."""
+    records = [
         {
             "feature": _label(row),
             "kind": _KINDS[row["kind"]],
@@ -29,10 +29,10 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
         }
         for row in rows
     ]
-    found.sort(key=lambda record: -abs(record["score"]))
-    names = list(dict.fromkeys(row["feature"] for row in found))[:_MOST_ROWS]
-    found = [row for row in found if row["feature"] in names]
-    kinds = [kind for kind in _KINDS.values() if any(row["kind"] == kind for row in found)]
+    records.sort(key=lambda record: -abs(record["score"]))
+    names = list(dict.fromkeys(row["feature"] for row in records))[:_MOST_ROWS]
+    records = [row for row in records if row["feature"] in names]
+    kinds = [kind for kind in _KINDS.values() if any(row["kind"] == kind for row in records)]
     y = {"field": "feature", "type": "nominal", "sort": names, "title": None}
     color = {"field": "kind", "type": "nominal", "title": "score", "sort": kinds}
     offset = {"field": "kind", "type": "nominal", "sort": kinds}
@@ -42,7 +42,7 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
             "title": f"{metric}: what the influence of rows of {target} goes with",
             "width": 420,
             "height": {"step": _ROW + 8 * (len(kinds) - 1), "for": "position"},
-            "data": {"values": found},
+            "data": {"values": records},
             "encoding": {"y": y, "yOffset": offset, "color": color},
             "layer": [
                 {
@@ -71,14 +71,14 @@ def proxy_chart(rows: Sequence[dict[str, Any]], metric: str, target: str) -> Cha
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Say what a row is about: the levels too where a feature has several rows."""
+    """Return the feature of a row, with the levels compared if it has more than two."""
     feature, compared = str(row["feature"]), str(row["compared"])
     plain = compared in ("1 against 0", "True against False", "one standard deviation more")
     return feature if plain else f"{feature}: {compared}"
 
 
 def _zero(channel: str) -> dict[str, Any]:
-    """Return a line where nothing is."""
+    """Return a line at 0."""
     return {
         "data": {"values": [{"at": 0}]},
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": "gray"},
@@ -92,9 +92,9 @@ def _zero(channel: str) -> dict[str, Any]:
 
 
 def descent_chart(path: Sequence[dict[str, Any]], tolerance: float, metric: str) -> Chart:
-    """Return the gap along a descent with its bound, and below it how many rows it is as good as.
+    """Return a chart of the gap along a descent with its bound, above the effective sample size.
 
-    A row has step, gap, bound (of the size of the gap) and share (effective rows of all).
+    A row has step, gap, bound (of the absolute gap) and share (effective rows / rows).
     """
     gap = {"field": "gap", "type": "quantitative", "title": f"gap of {metric}, part that stops"}
     step = {"field": "step", "type": "quantitative", "title": "step"}
@@ -149,7 +149,7 @@ def descent_chart(path: Sequence[dict[str, Any]], tolerance: float, metric: str)
 
 
 def marginals_chart(rows: Sequence[dict[str, Any]], target: str, others: str) -> Chart:
-    """Return shares of features before and after, and those of the others: the paper's Table 2.
+    """Return a chart of feature means before, after, and in the others (Table 2 of the paper).
 
     A row has feature, before, after, low, high (of after) and others.
     """
@@ -200,16 +200,16 @@ def marginals_chart(rows: Sequence[dict[str, Any]], target: str, others: str) ->
 
 
 def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
-    """Return by feature the share of rows that a repair moves up and down, the largest first.
+    """Return a chart of the share of rows whose features a repair changes, the largest first.
 
-    A row has feature, change (what the value becomes) and rows.
+    A row has feature, change (the new value) and rows.
     """
-    found = [
+    records = [
         {"feature": str(row["feature"]), "change": row["change"], "share": row["rows"] / n_rows}
         for row in moves
     ]
     total: dict[str, float] = {}
-    for record in found:
+    for record in records:
         total[record["feature"]] = total.get(record["feature"], 0.0) + record["share"]
     names = sorted(total, key=lambda name: -total[name])[:_MOST_ROWS]
     return Chart(
@@ -218,7 +218,7 @@ def moves_chart(moves: Sequence[dict[str, Any]], n_rows: float) -> Chart:
             "title": "what the repair changes",
             "width": 420,
             "height": {"step": _ROW},
-            "data": {"values": [row for row in found if row["feature"] in names]},
+            "data": {"values": [row for row in records if row["feature"] in names]},
             "mark": {"type": "bar"},
             "encoding": {
                 "y": {"field": "feature", "type": "nominal", "sort": names, "title": None},

@@ -1,4 +1,4 @@
-"""How features become columns of numbers, of the rows of an audit and of rows that come later."""
+"""Encode features as columns of numbers: of the audited rows, and of later rows for a repair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..data.columns import Column, EncodedColumn
 from ..data.equality import Value
-from ..errors import ArgumentTypeError, ColumnError, DataError
+from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from .features import Feature, Kind
 from .levels import (
     check_levels,
@@ -26,12 +26,12 @@ from .levels import (
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-#: A column as native code reads it: numbers, codes with the number of each, a column of a matrix.
-Given: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
+#: A column for native code: numbers, codes with the value of each, or a matrix and a column of it.
+NativeColumn: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
 
 
 class Code(Protocol):
-    """How a feature becomes columns."""
+    """The encoding of one feature as columns."""
 
     @property
     def name(self) -> str:
@@ -45,47 +45,47 @@ class Code(Protocol):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels that the columns stand for."""
+        """The level that each column represents."""
         ...
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
-        """Return its columns, of some rows or all."""
+        """Return the columns of the feature, of some rows or all."""
         ...
 
-    def given(self, data: Mapping[str, Column]) -> list[Given]:
-        """Return its columns for native code, without copies where that can be."""
+    def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
+        """Return the columns for native code, without copies where possible."""
         ...
 
     @property
     def ones(self) -> list[float]:
-        """The values that count as 1 in its columns, where they have two values."""
+        """The value that counts as 1 in each column that has two values."""
         ...
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
-        """Return what its columns stand for, by the names of the data."""
+        """Decode columns: return the original values, by column name of the data."""
         ...
 
 
 @dataclass(frozen=True)
 class NumberCode:
-    """A number: 0 and 1 for the lower and the higher of two values, else as it is."""
+    """A number: 0 and 1 for the lower and the higher of two values, else unchanged."""
 
     name: str
     kind: Kind
     levels: tuple[str, ...]
-    #: The two values of a binary feature; 0 and 1 leave a number as it is.
+    #: The two values of a binary feature; with 0 and 1 the numbers are unchanged.
     ends: tuple[float, float] = (0.0, 1.0)
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return its column, of some rows or all."""
-        found = check_numbers(self.name, data[self.name])
+        column = check_numbers(self.name, data[self.name])
         low, high = self.ends
-        found = found if rows is None else found[rows]
-        return [found if (low, high) == (0.0, 1.0) else (found - low) / (high - low)]
+        column = column if rows is None else column[rows]
+        return [column if (low, high) == (0.0, 1.0) else (column - low) / (high - low)]
 
-    def given(self, data: Mapping[str, Column]) -> list[Given]:
-        """Return its column as it is."""
-        return [_given(self.name, data[self.name])]
+    def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
+        """Return its column unchanged."""
+        return [_native_numbers(self.name, data[self.name])]
 
     @property
     def ones(self) -> list[float]:
@@ -102,53 +102,53 @@ class NumberCode:
 
 @dataclass(frozen=True)
 class TextCode:
-    """Text or truth: a column for each level, or one for the last of two."""
+    """Text or booleans: a column for each level, or one for the last of two."""
 
     name: str
     kind: Kind
     levels: tuple[str, ...]
-    #: Levels as the data have them.
+    #: The levels as they are in the data.
     labels: tuple[str | bool | None, ...]
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
-        """Return a column for each level; a level that was not seen is in none of them."""
+        """Return a column for each level; a new level has 0 in all of them."""
         named, codes = levels_of(self.name, data[self.name], self.is_truth)
         codes = codes if rows is None else codes[rows]
         place = np.array([*(self._place(name) for name in named), -1])[codes]
         if self.kind == "binary":
-            # The first level is the high one; one that was not seen is between both.
+            # The first level is the high one; a new level lies halfway between both.
             return [np.array([1.0, 0.0, 0.5])[place]]
         return [(place == k).astype(np.float64) for k in range(len(self.levels))]
 
-    def given(self, data: Mapping[str, Column]) -> list[Given]:
-        """Return the codes with a table for each level, or truth as it is."""
+    def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
+        """Return the codes with a table for each level; booleans are unchanged."""
         column = data[self.name]
         if not isinstance(column, EncodedColumn):
             return [column]
         places = [self._place(name) for name in (*map(str, column.labels), None)]
-        n_shown = 1 if self.kind == "binary" else len(self.levels)
-        return [(column.codes, [float(at == k) for at in places]) for k in range(n_shown)]
+        n_columns = 1 if self.kind == "binary" else len(self.levels)
+        return [(column.codes, [float(at == k) for at in places]) for k in range(n_columns)]
 
     @property
     def ones(self) -> list[float]:
-        """1, but for truth that is never true."""
+        """1; 0 for booleans that are never true."""
         if self.kind == "binary":
             return [0.0 if self.labels[0] is False else 1.0]
         return [1.0] * len(self.levels)
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
-        """Return the levels as the data have them."""
+        """Return the levels as they are in the data."""
         place = np.where(coded[:, 0] > 0, 0, 1) if self.kind == "binary" else coded.argmax(axis=1)
         place = np.minimum(place, len(self.labels) - 1)
         return {self.name: np.array(self.labels, dtype=bool if self.is_truth else object)[place]}
 
     @property
     def is_truth(self) -> bool:
-        """Return whether the data have truth, not text."""
+        """Return whether the data are booleans, not text."""
         return all(isinstance(label, bool) for label in self.labels)
 
     def _place(self, name: str | None) -> int:
-        """Return the place of a level, None for a missing value; -1 where there is none."""
+        """Return the position of a level (None: the missing value), -1 for a new one."""
         if name is None:
             return self.labels.index(None) if None in self.labels else -1
         known = name in self.levels and self.labels[self.levels.index(name)] is not None
@@ -165,23 +165,23 @@ class SetCode:
     members: tuple[str, ...]
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
-        """Return the members, and what is in none of them where it is a level."""
-        found = [check_numbers(member, data[member]) for member in self.members]
-        found = found if rows is None else [column[rows] for column in found]
+        """Return the members, and a column of the rows in none of them if that is a level."""
+        columns = [check_numbers(member, data[member]) for member in self.members]
+        columns = columns if rows is None else [column[rows] for column in columns]
         if len(self.levels) > len(self.members):
-            found.append(1.0 - np.sum(found, axis=0))
-        return found
+            columns.append(1.0 - np.sum(columns, axis=0))
+        return columns
 
-    def given(self, data: Mapping[str, Column]) -> list[Given]:
-        """Return the members, and truth of the rows that are in none of them."""
-        found = [_given(member, data[member]) for member in self.members]
+    def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
+        """Return the members, and booleans of the rows in none of them if that is a level."""
+        columns = [_native_numbers(member, data[member]) for member in self.members]
         if len(self.levels) > len(self.members):
-            found.append(_marks(self.members, data) == 0)
-        return found
+            columns.append(_count_ones(self.members, data) == 0)
+        return columns
 
     @property
     def ones(self) -> list[float]:
-        """1 is 1."""
+        """1 in every column."""
         return [1.0] * len(self.levels)
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
@@ -191,66 +191,68 @@ class SetCode:
 
 @dataclass(frozen=True, kw_only=True)
 class CombinedCode:
-    """Several features as one: its levels are the combinations of theirs."""
+    """Several features combined into one, whose levels are combinations of their levels."""
 
     name: str
     kind: Kind
     levels: tuple[str, ...]
     members: tuple[Code, ...]
-    #: By level, the place of each member's level.
+    #: For each level, the position of the level of each member.
     combinations: tuple[tuple[int, ...], ...]
 
     @classmethod
     def from_members(
         cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]
     ) -> CombinedCode:
-        """Find the combinations that occur."""
-        places = np.column_stack([_places(member, data, None) for member in members])
-        found = tuple(tuple(int(place) for place in row) for row in np.unique(places, axis=0))
+        """Return the encoding of the combinations that occur."""
+        places = np.column_stack([_level_numbers(member, data, None) for member in members])
+        combinations = tuple(
+            tuple(int(place) for place in row) for row in np.unique(places, axis=0)
+        )
         levels = tuple(
             ", ".join(
                 f"{member.name} {member.levels[place]}"
                 for member, place in zip(members, combination, strict=True)
             )
-            for combination in found
+            for combination in combinations
         )
         check_levels(name, len(levels))
         return cls(
-            name=name, kind="categorical", levels=levels, members=members, combinations=found
+            name=name, kind="categorical", levels=levels, members=members, combinations=combinations
         )
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
-        """Return a column for each combination; one that was not seen is in none of them."""
-        places = np.column_stack([_places(member, data, rows) for member in self.members])
+        """Return a column for each combination; a new combination has 0 in all of them."""
+        places = np.column_stack([_level_numbers(member, data, rows) for member in self.members])
         return [
             np.asarray((places == combination).all(axis=1), dtype=np.float64)
             for combination in self.combinations
         ]
 
-    def given(self, data: Mapping[str, Column]) -> list[Given]:
-        """Return truth of each combination."""
+    def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
+        """Return a column of booleans for each combination."""
         return [column > 0 for column in self.columns(data, None)]
 
     @property
     def ones(self) -> list[float]:
-        """True is 1."""
+        """1 in every column."""
         return [1.0] * len(self.levels)
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
-        """Return what the members are."""
+        """Return the values of the members."""
         place = np.array(self.combinations)[coded.argmax(axis=1)]
-        found: dict[str, NDArray[np.generic]] = {}
+        decoded: dict[str, NDArray[np.generic]] = {}
         for at, member in enumerate(self.members):
             if member.kind == "binary":
-                own = 1.0 - place[:, at, None]
+                columns = 1.0 - place[:, at, None]
             else:
-                own = np.eye(len(member.levels))[place[:, at]]
-            found |= member.values(own)
-        return found
+                columns = np.eye(len(member.levels))[place[:, at]]
+            decoded |= member.values(columns)
+        return decoded
 
 
-def _places(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
-    """Return the place of every row's level; -1 where it has none."""
+def _level_numbers(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
+    """Return the position of the level of every row; -1 for a new level."""
     columns = np.column_stack(code.columns(data, rows))
     if code.kind == "binary":
         known = (columns[:, 0] == 0) | (columns[:, 0] == 1)
@@ -260,7 +262,7 @@ def _places(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArra
 
 @dataclass(frozen=True, eq=False)
 class Coding(Value):
-    """The features of all rows of an audit, and how they become columns."""
+    """The features of all rows of an audit, and their encodings."""
 
     data: Mapping[str, Column]
     codes: tuple[Code, ...]
@@ -272,22 +274,23 @@ class Coding(Value):
         sets: Mapping[str, Sequence[str]],
         n_threads: int | None = None,
     ) -> Coding:
-        """Find out what the columns are; several of them are one feature by ``sets``."""
+        """Find the kind of each column; ``sets`` joins several columns to one feature."""
         data = {name: without_wide_text(column) for name, column in data.items()}
         codes: list[Code] = [_set_code(name, sets[name], data) for name in sets]
         used = {member for members in sets.values() for member in members}
         taken = [name for name in sets if name in data and name not in used]
         if taken:
             raise ColumnError(
-                f"sets has the name {taken[0]!r}, which is a feature; accepted: another name",
+                f"sets has the key {taken[0]!r}, which is the name of a feature. Choose another "
+                "key.",
                 argument="sets",
             )
         codes += [_code(name, column) for name, column in data.items() if name not in used]
-        given = [code.given(data) for code in codes]
+        by_code = [code.native_columns(data) for code in codes]
         native = _native.InfluenceColumns(
-            [column for columns in given for column in columns], _native.Call(n_threads)
+            [column for columns in by_code for column in columns], _native.Call(n_threads)
         )
-        owner = [code for code, columns in zip(codes, given, strict=True) for _ in columns]
+        owner = [code for code, columns in zip(codes, by_code, strict=True) for _ in columns]
         if native.not_finite is not None:
             place, row = native.not_finite
             raise _not_finite(owner[place].name, row)
@@ -295,25 +298,25 @@ class Coding(Value):
         for place, code in enumerate(owner):
             if isinstance(code, NumberCode):
                 codes[codes.index(code)] = _number_code(code.name, *ends[place])
-        made = cls(data, tuple(codes))
-        # What native code saw is not found again.
-        made.__dict__["native"] = native
-        return made
+        coding = cls(data, tuple(codes))
+        # Fill the cached property, which would otherwise pass over the data again.
+        coding.__dict__["native"] = native
+        return coding
 
     @cached_property
     def native(self) -> _native.InfluenceColumns:
-        """The columns as native code reads them."""
-        given = [column for code in self.codes for column in code.given(self.data)]
-        return _native.InfluenceColumns(given, _native.Call())
+        """The columns, held by native code."""
+        columns = [column for code in self.codes for column in code.native_columns(self.data)]
+        return _native.InfluenceColumns(columns, _native.Call())
 
     @property
     def ones(self) -> list[float]:
-        """The value that counts as 1 in each column, where it has two values."""
+        """The value that counts as 1 in each column that has two values."""
         return [value for code in self.codes for value in code.ones]
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The kind of the columns."""
+        """The features, with the positions of their columns."""
         features, first = [], 0
         for code in self.codes:
             width = len(code.levels) if code.kind == "categorical" else 1
@@ -327,59 +330,69 @@ class Coding(Value):
         return self._stacked(self.data, rows)
 
     def encode(self, data: Mapping[str, Column], rows: Rows | None = None) -> Floats:
-        """Return the columns of other rows, some of them or all."""
+        """Return the columns of rows of other data, some of them or all."""
         names = [name for name in self.data if name not in data]
         if names:
             raise ColumnError(
-                f"X has no column {names[0]!r}; the audit has {', '.join(self.data)}", argument="X"
+                f"X has no column {names[0]!r}. The audit needs the columns "
+                f"{', '.join(self.data)}.",
+                argument="X",
             )
         return self._stacked(data, rows)
 
     def without_rows(self) -> Coding:
-        """Return the coding alone, for rows that come later."""
+        """Return the encodings without the data, for later rows."""
         nothing: dict[str, Column] = {name: np.zeros(0) for name in self.data}
         return Coding(nothing, self.codes)
 
     def decode(self, matrix: Floats) -> dict[str, NDArray[np.generic]]:
-        """Return what coded rows stand for, by column of the data."""
-        found: dict[str, NDArray[np.generic]] = {}
+        """Return the original values of encoded rows, by column of the data."""
+        decoded: dict[str, NDArray[np.generic]] = {}
         for code, feature in zip(self.codes, self.features, strict=True):
-            found |= code.values(matrix[:, feature.columns])
-        return {name: found[name] for name in self.data}
+            decoded |= code.values(matrix[:, feature.columns])
+        return {name: decoded[name] for name in self.data}
 
     def _stacked(self, data: Mapping[str, Column], rows: Rows | None) -> Floats:
-        parts = [column for code in self.codes for column in code.columns(data, rows)]
-        return np.ascontiguousarray(np.column_stack(parts))
+        columns = [column for code in self.codes for column in code.columns(data, rows)]
+        return np.ascontiguousarray(np.column_stack(columns))
 
 
-def _set_code(name: str, given: Sequence[str], data: Mapping[str, Column]) -> Code:
-    if not arguments.is_listing(given):
+def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> Code:
+    if not arguments.is_listing(columns):
         raise ArgumentTypeError(
-            f"sets[{name!r}] is {given!r}; accepted: a list of names of columns"
+            f"sets[{name!r}] is {columns!r}; accepted: a list of column names", argument="sets"
         )
-    members = tuple(given)
+    members = tuple(columns)
     lacking = [member for member in members if member not in data]
-    if lacking or not members:
+    if not members:
+        raise ArgumentError(
+            f"sets[{name!r}] is empty; accepted: a list of column names", argument="sets"
+        )
+    if lacking:
         raise ColumnError(
-            f"sets names {(lacking or [name])[0]!r} in {name!r}, which is no feature",
+            f"sets[{name!r}] names {lacking[0]!r}, which is not a feature. The features are "
+            f"{', '.join(data)}.",
             argument="sets",
         )
     codes = tuple(_code(member, data[member], alone=True) for member in members)
     for code in codes:
         if code.kind == "continuous":
             raise DataError(
-                f"sets: {code.name!r} in {name!r} is continuous; accepted: features of few values, "
-                "put it into classes first"
+                f"sets[{name!r}] names {code.name!r}, which is continuous. Bin it into a few "
+                "classes first.",
+                argument="sets",
             )
     if all(isinstance(code, NumberCode) and code.ends == (0.0, 1.0) for code in codes):
-        marks = _marks(members, data)
+        marks = _count_ones(members, data)
         if (marks <= 1).all():
             levels = members if (marks == 1).all() else (*members, f"none of {name}")
             return SetCode(name, "categorical", levels, members)
     return CombinedCode.from_members(name, codes, data)
 
 
-def _marks(members: Sequence[str], data: Mapping[str, Column]) -> NDArray[np.unsignedinteger[Any]]:
+def _count_ones(
+    members: Sequence[str], data: Mapping[str, Column]
+) -> NDArray[np.unsignedinteger[Any]]:
     """Return how many columns of a set are 1 in each row."""
     marks = np.zeros(len(data[members[0]]), dtype=np.uint16)
     for member in members:
@@ -388,9 +401,10 @@ def _marks(members: Sequence[str], data: Mapping[str, Column]) -> NDArray[np.uns
 
 
 def _code(name: str, column: Column, *, alone: bool = False) -> Code:
-    """Return how text or truth is coded, and numbers by themselves.
+    """Return the encoding of a column.
 
-    Numbers that are read with all others in native code are continuous until then.
+    Numbers are first taken as continuous: native code finds those with two values in one pass over
+    all columns. With ``alone`` they are looked at here.
     """
     text = (
         bool(len(column.labels)) and isinstance(column.labels[0], str)
@@ -405,7 +419,7 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
         return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
     present = present_levels(column)
     named, _ = ordered_levels(column)
-    levels = [level or "" for level, here in zip(named, present, strict=True) if here]
+    levels = [level or "" for level, occurs in zip(named, present, strict=True) if occurs]
     check_levels(name, len(levels))
     truths = not isinstance(column, EncodedColumn)
     labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
@@ -418,27 +432,27 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
 
 
 def _number_code(name: str, low: float, high: float) -> NumberCode:
-    """Return how numbers are coded: those with two ends have two values, NaN says more."""
+    """Return the encoding of numbers from their two values; NaN if they have more."""
     if np.isnan(low):
         return NumberCode(name, "continuous", ())
-    # A constant is 0.
+    # A constant is encoded as 0.
     ends = (low, high) if low < high else (low, low + max(1.0, abs(low)))
     return NumberCode(name, "binary", (f"{high:g}", f"{low:g}"), ends)
 
 
-def _given(name: str, column: Column) -> Given:
-    """Return numbers for native code."""
+def _native_numbers(name: str, column: Column) -> NativeColumn:
+    """Return a column of numbers for native code."""
     if isinstance(column, EncodedColumn):
-        return np.ascontiguousarray(column.codes), _table(name, column)
+        return np.ascontiguousarray(column.codes), _code_values(name, column)
     if column.dtype.kind == "f" and column.dtype.itemsize not in (4, 8):
         return column.astype(np.float64)
     if not column.dtype.isnative or not column.flags.aligned:
         return column.astype(column.dtype.newbyteorder("="))
-    return _of_matrix(column) or column
+    return _matrix_view(column) or column
 
 
-def _of_matrix(column: NDArray[Any]) -> tuple[Floats, int] | None:
-    """Return the matrix that a column is a view of, and its place there; None of other arrays."""
+def _matrix_view(column: NDArray[Any]) -> tuple[Floats, int] | None:
+    """Return the matrix that a column is a view of, and its position; None if it is not a view."""
     matrix = column.base
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.flags.c_contiguous:
         return None
@@ -455,20 +469,20 @@ def _of_matrix(column: NDArray[Any]) -> tuple[Floats, int] | None:
     return matrix, place
 
 
-def _table(name: str, column: EncodedColumn) -> list[float]:
-    """Return the number of each code, NaN of missing ones."""
+def _code_values(name: str, column: EncodedColumn) -> list[float]:
+    """Return the value of each code, NaN for the missing one."""
     try:
         return [*(float(value) for value in column.labels), np.nan]
     except (TypeError, ValueError):
-        raise DataError(f"feature {name!r} holds text; accepted here: numbers") from None
+        raise _not_numeric(name) from None
 
 
 def check_numbers(name: str, column: Column) -> Floats:
-    """Return a column of numbers, none missing."""
+    """Return a column as finite numbers, or raise an error."""
     if isinstance(column, EncodedColumn):
-        values = np.array(_table(name, column))[column.codes]
+        values = np.array(_code_values(name, column))[column.codes]
     elif column.dtype.kind not in "biuf":
-        raise DataError(f"feature {name!r} holds text; accepted here: numbers")
+        raise _not_numeric(name)
     else:
         values = np.asarray(column, dtype=np.float64)
     if not np.isfinite(values).all():
@@ -476,8 +490,16 @@ def check_numbers(name: str, column: Column) -> Floats:
     return values
 
 
+def _not_numeric(name: str) -> DataError:
+    return DataError(
+        f"feature {name!r} holds text where numbers are needed. Convert it to numbers.",
+        argument="X",
+    )
+
+
 def _not_finite(name: str, row: int) -> DataError:
     return DataError(
-        f"feature {name!r} is missing or infinite in row {row}; accepted: finite numbers, or "
-        "text, of which a missing value is a level of its own"
+        f"feature {name!r} is missing or infinite in row {row}. Fill in finite numbers, or pass "
+        "the feature as text, in which a missing value is a level of its own.",
+        argument="X",
     )

@@ -1,4 +1,4 @@
-"""The cost of changing a row of features, and the features that must not change."""
+"""The cost of changing the features of a row, and the features that must not change."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Codes = NDArray[np.uint32]
 Rows = Mapping[str, NDArray[Any]]
 CostFunction = Callable[[Rows, Rows], Any]
 
-#: Cells up to which costs by a function are asked for: all pairs at once.
+#: The most cells with a cost function, which is called with all pairs at once.
 MOST_OF_A_FUNCTION = 2_000
-#: Pairs whose costs are held at once.
+#: The most pairs whose costs are in memory at once.
 _PAIRS = 4_000_000
 
 
@@ -30,7 +30,7 @@ class ChangeCost:
     """The cost of a change: a weighted sum of absolute differences of columns, or a function."""
 
     coding: Coding
-    #: One for each column.
+    #: The weight of each column.
     weights: Floats
     #: Columns that must not change.
     fixed: tuple[int, ...]
@@ -45,11 +45,11 @@ class ChangeCost:
         cells: Floats,
         count: Floats,
     ) -> ChangeCost:
-        """Check the arguments; a continuous feature costs by its standard deviation in cells."""
+        """Check the arguments; continuous features cost 1 per standard deviation in the cells."""
         features = {feature.name: feature for feature in coding.features}
         if not arguments.is_listing(immovable):
             raise ArgumentTypeError(
-                f"immovable is {immovable!r}; accepted: a sequence of names of features",
+                f"immovable is {immovable!r}; accepted: a sequence of feature names",
                 argument="immovable",
             )
         names = tuple(immovable)
@@ -64,11 +64,11 @@ class ChangeCost:
 
     @property
     def is_a_metric(self) -> bool:
-        """Return whether a detour never costs less."""
+        """Return whether the triangle inequality holds, so that a detour never costs less."""
         return self.function is None
 
     def strata(self, *rows: Floats) -> list[Codes]:
-        """Return codes of what must not change, the same for all of several lists of rows."""
+        """Return codes of the immovable features, shared by several lists of rows."""
         ends = np.cumsum([len(row) for row in rows])[:-1]
         if not self.fixed or not sum(map(len, rows)):
             return [np.zeros(len(row), dtype=np.uint32) for row in rows]
@@ -77,42 +77,44 @@ class ChangeCost:
         return np.split(place, ends)
 
     def matrix(self, source: Floats, destination: Floats) -> Floats:
-        """Return the costs of all pairs; infinite where something would change that must not."""
+        """Return the costs of all pairs; infinite if an immovable feature would change."""
         if self.function is None:
-            found = np.zeros((len(source), len(destination)))
+            costs = np.zeros((len(source), len(destination)))
             for column, weight in enumerate(self.weights):
-                found += weight * np.abs(source[:, column, None] - destination[None, :, column])
+                costs += weight * np.abs(source[:, column, None] - destination[None, :, column])
         else:
-            found = self._by_function(source, destination)
+            costs = self._by_function(source, destination)
         own, other = self.strata(source, destination)
-        found[own[:, None] != other[None]] = np.inf
-        return found
+        costs[own[:, None] != other[None]] = np.inf
+        return costs
 
     def _by_function(self, source: Floats, destination: Floats) -> Floats:
         assert self.function is not None
-        given = self.function(self.coding.decode(source), self.coding.decode(destination))
+        returned = self.function(self.coding.decode(source), self.coding.decode(destination))
         try:
-            found = np.array(given, dtype=np.float64)
+            costs = np.array(returned, dtype=np.float64)
         except (TypeError, ValueError):
             raise DataError(
-                f"cost gives {given!r}; accepted: numbers from 0 on", argument="cost"
+                f"cost returned {returned!r}; accepted: numbers of at least 0", argument="cost"
             ) from None
-        wanted = (len(source), len(destination))
-        if found.shape != wanted:
+        shape = (len(source), len(destination))
+        if costs.shape != shape:
             raise DataError(
-                f"cost gives an array of shape {found.shape}; accepted here: {wanted}",
+                f"cost returned an array of shape {costs.shape}; accepted: {shape}, the cost of "
+                "each pair of rows",
                 argument="cost",
             )
-        if np.isnan(found).any() or (found < 0).any():
+        if np.isnan(costs).any() or (costs < 0).any():
             raise DataError(
-                "cost gives numbers below 0 or missing ones; accepted: from 0 on", argument="cost"
+                "cost returned negative or missing numbers; accepted: numbers of at least 0",
+                argument="cost",
             )
-        return found
+        return costs
 
     def nearest(
         self, rows: Floats, known: Floats, call: _native.Call
     ) -> tuple[NDArray[np.int64], Floats]:
-        """Return for every row the nearest known one, -1 where none has what must not change."""
+        """Return the nearest known row of each row, -1 if none has the same immovable features."""
         if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         if self.function is None:
@@ -143,7 +145,7 @@ def _factors(
     if not callable(cost):
         raise ArgumentTypeError(
             f"cost is {cost!r}; accepted: None, a dict of weights by feature, or a function of the "
-            "rows that are sent and where to",
+            "rows before and after a change",
             argument="cost",
         )
     return {}, cost
@@ -153,16 +155,16 @@ def _check_names(argument: str, names: tuple[str, ...], features: Mapping[str, F
     unknown = [name for name in names if name not in features]
     if unknown:
         raise ArgumentError(
-            f"{argument} names {unknown[0]!r}; accepted: features of the audit, which are "
-            f"{', '.join(features)}",
+            f"{argument} names {unknown[0]!r}, which is not a feature of the audit. The features "
+            f"are {', '.join(features)}.",
             argument=argument,
         )
 
 
 def _unit(feature: Feature, cells: Floats, count: Floats) -> float:
-    """Return what a column weighs: a change of a feature is 1, or one standard deviation."""
+    """Return the default weight of a column: 1 per changed feature or standard deviation."""
     if feature.kind != "continuous":
-        # Another level changes two columns of a categorical feature.
+        # A new level of a categorical feature changes two columns.
         return 0.5 if feature.kind == "categorical" else 1.0
     values = cells[:, feature.columns[0]]
     center = float(count @ values) / float(count.sum())

@@ -1,9 +1,9 @@
-"""The counterfactual distribution: the target group with weights under which its gap is small."""
+"""The counterfactual distribution: row weights of the target group that make its gap small."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -38,7 +38,7 @@ METHODS: tuple[DescentMethod, ...] = get_args(DescentMethod)
 _MOST_STEPS = 10_000
 _ROUNDING = 1e-14
 _MOST_SAMPLED = 1_000_000_000
-#: Series of the seed's streams that samples are drawn with.
+#: The random stream of the seed that draws samples.
 _SAMPLING = 8
 
 
@@ -51,24 +51,25 @@ class Counterfactual(Finding):
     estimate : float
         The gap under the weights, on the report part.
     metric : str
-        What is compared.
+        The metric that is compared.
     target : object
         The target group.
     before, after : GapEstimate
         The gap on the report part without and with the weights: ``value``, ``standard_error``,
         ``low``, ``high``, and the metric of both sides (``target``, ``others``).
     tolerance : float
-        What the bound of |gap| was to be below.
+        The bound of |gap| that the descent had to reach.
     smallest_tolerance : float
-        The bound that the stop part would have had without weights at a gap of 0.
+        The bound of the stop part with equal weights and a gap of 0: smaller tolerances are hard
+        to reach with as many rows.
     bound : float
-        The one-sided upper bound of |gap| on the stop part, where the path ends.
+        The one-sided upper bound of |gap| on the stop part, at the end of the path.
     status : str
-        ``"reached"``; ``"effective sample size"``, where it fell below a tenth of the rows of the
-        stop part; or ``"steps"``, where there were as many as there may be.
+        ``"reached"``; ``"effective sample size"`` if it fell below a tenth of the rows of the stop
+        part; or ``"steps"`` if the descent ended after ``max_steps``.
     path : tuple of DescentStep
-        ``step``, ``fit_gap``, ``gap``, ``standard_error``, ``bound``, ``effective_share`` of
-        the weights before every step and after the last one.
+        ``step``, ``fit_gap``, ``gap``, ``standard_error``, ``bound`` and ``effective_share`` of
+        the weights before each step and after the last one.
     marginals : tuple of FeatureMean
         ``feature``, ``level``, and its mean or share in the target group ``before`` and ``after``
         with ``standard_error``, ``low`` and ``high`` (on the report part) and in the ``others``.
@@ -79,17 +80,17 @@ class Counterfactual(Finding):
     parts_of_rows : tuple of float
         The shares of the rows in the fit, the stop and the report part.
     confidence_level : float
-        Of the intervals, and of the one-sided bound.
+        Level of the intervals and of the one-sided bound.
     attribute : str
         The sensitive feature.
     row : ndarray of int
-        Positions of the rows of the target group in the data as given.
+        Positions of the rows of the target group in the data.
     weights : ndarray
-        By row of the target group, in the order of ``row``; their mean is 1.
+        The weight of each row of the target group, in the order of ``row``; their mean is 1.
     parts : object
-        The rows by kind in the three parts, for a repair that uses the same ones.
+        The distinct rows of the three parts, for a repair that uses the same parts.
     factors, label_rate : ndarray
-        By kind of row: the weight as the descent left it, and P(Y = 1 | X) by the regression.
+        For each distinct row, its weight after the descent and its fitted P(Y = 1 | X).
     """
 
     metric: str
@@ -124,12 +125,12 @@ class Counterfactual(Finding):
 
     @property
     def reached(self) -> bool:
-        """Return whether the gap is shown to be below the tolerance."""
+        """Return whether the bound of the gap is below the tolerance."""
         return self.status == "reached"
 
     @property
     def n_steps(self) -> int:
-        """Steps of the descent."""
+        """The number of steps of the descent."""
         return len(self.path) - 1
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> NDArray[np.int64]:
@@ -138,14 +139,14 @@ class Counterfactual(Finding):
         Parameters
         ----------
         n : int
-            How many, with replacement.
+            The number of rows, drawn with replacement.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         ndarray of int
-            Positions of rows of the target group in the data as given.
+            Positions of rows of the target group in the data.
         """
         checked = arguments.check(n=n, rng=rng, random_state=random_state)
         key = np.array([checked.seed, _SAMPLING], dtype=np.uint64)
@@ -161,8 +162,8 @@ class Counterfactual(Finding):
         Parameters
         ----------
         what : {"path", "marginals"}
-            The gap of the part that stops the descent, with its bound, by step; or the means of the
-            features in the target group, under the weights, and in the others.
+            The gap of the stop part with its bound, by step; or the means of the features in the
+            target group without and with the weights, and in the others.
 
         Returns
         -------
@@ -270,7 +271,7 @@ def counterfactual_of(
     rng: Any,
     random_state: Any,
 ) -> Counterfactual:
-    """Check the arguments, follow the descent, and say what came of it."""
+    """Check the arguments, follow the descent, and return its result."""
     shares = arguments.parts(parts, PARTS)
     method = arguments.choice("method", method, METHODS)
     check_estimator(nuisance)
@@ -290,22 +291,19 @@ def counterfactual_of(
     )
     seed = checked.seed
     descent, notes = descent_of(audit, rule, shares, seed, nuisance)
-    follow: Callable[[], DescentPath] = (
-        descent.resampled if method == "resample" else descent.reweighted
-    )
-    path = follow()
+    path: DescentPath = descent.resampled() if method == "resample" else descent.reweighted()
     before = descent.gap(descent.unweighted(REPORT), REPORT)
     after = descent.gap(path.report, REPORT)
     weights = path.factors[audit.distinct[2]]
     total = float((path.factors * audit.kinds.count).sum())
-    # Where all rows are the same, what is left of both is rounding.
+    # If all rows are the same, both estimates are rounding errors.
     error = after.standard_error
-    known = error > _ROUNDING
+    is_defined = error > _ROUNDING
     return Counterfactual(
         estimate=after.value,
         standard_error=error,
-        statistic=after.value / error if known else math.nan,
-        pvalue=2 * upper_tail(abs(after.value) / error) if known else math.nan,
+        statistic=after.value / error if is_defined else math.nan,
+        pvalue=2 * upper_tail(abs(after.value) / error) if is_defined else math.nan,
         confidence_interval=(after.low, after.high),
         alternative="two-sided",
         n_rows=len(audit.rows) + len(audit.others),
@@ -340,7 +338,7 @@ def counterfactual_of(
 
 
 def _warnings(descent: Descent, path: DescentPath) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about the descent."""
     warnings, rule, audit = [], descent.rule, descent.audit
     smallest = descent.smallest_tolerance
     if rule.tolerance < smallest:

@@ -1,7 +1,8 @@
-"""The descent (Algorithm 1): weights on the rows of the target group under which its gap is small.
+"""The descent (Algorithm 1): find row weights of the target group that make its gap small.
 
-Rows are in three disjoint parts: *fit* says where to go, *stop* when to end, *report* what has come
-of it. Kinds of rows have an order of their own, and what decides is added up in it.
+The rows are split into three disjoint parts: *fit* gives the direction of each step, *stop* decides
+when to end, *report* measures the result. Sums run over distinct rows in their own order, so that
+no decision depends on the order of the data.
 """
 
 from __future__ import annotations
@@ -18,54 +19,54 @@ from .. import _native
 from ..errors import NotMeasurableError
 from .label_rate import label_rate
 from .problem import InfluenceProblem, RowParts
-from .rates import Measure, MeasureValue, RateFormula, parts_of
+from .rates import Measure, MeasureValue, RateFormula, terms_of
 
 Floats = NDArray[np.float64]
 
 PARTS = ("fit", "stop", "report")
 FIT, STOP, REPORT = range(3)
-#: Rows in the denominator of a rate from which on the intervals of a part hold: with 50 to 80 they
-#: cover .90 to .93, with 80 to 120 .94 to .96.
+#: The fewest rows in the denominator of a rate for valid intervals: 95 % intervals cover 0.90 to
+#: 0.93 with 50 to 80 rows, and 0.94 to 0.96 with 80 to 120.
 ENOUGH_EVENTS = 80.0
-#: Events and non-events below which they may be too short, and effective rows under weights.
+#: With fewer events or non-events, or fewer effective rows, intervals may be too short.
 FEW_EVENTS = 10.0
 FEW_WEIGHTED = 20.0
-#: The path ends where the effective sample size is a smaller share of the rows.
+#: The path ends when the effective sample size is a smaller share of the rows.
 _LEAST_SHARE = 0.1
-#: Series of the seed's streams; the parts are dealt by the first two.
+#: The random stream of the seed for resampling; the first two deal the parts.
 _RESAMPLING = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule:
-    """When the descent goes on and when it ends, fixed before it."""
+    """The length of the steps and the rule that ends the descent, fixed in advance."""
 
     tolerance: float
     step: float
     max_steps: int
-    #: Of the one-sided bound that ends the path, and of the two-sided intervals.
+    #: The level of the one-sided bound that ends the path, and of the two-sided intervals.
     level: float
 
     @property
     def quantile(self) -> float:
-        """Standard errors that the bound lies above |gap|."""
+        """The distance of the bound from |gap|, in standard errors."""
         return _native.normal_quantile(self.level)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescentStep:
-    """The weights after so many steps.
+    """The state of the weights after a number of steps.
 
     Attributes
     ----------
     step : int
-        0 before the first one.
+        The number of steps; 0 before the first.
     fit_gap : float
-        The gap that the fit part expects, by the regression of the label.
+        The gap in the fit part, with P(Y = 1 | X) in place of labels.
     gap, standard_error, bound : float
-        The gap in the stop part, and its one-sided upper bound in absolute value.
+        The gap in the stop part, and the one-sided upper bound of its absolute value.
     effective_share : float
-        The effective sample size of the stop part, of its rows.
+        The effective sample size of the stop part, divided by its rows.
     """
 
     step: int
@@ -78,34 +79,34 @@ class DescentStep:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Weighted rows by kind: the sums of their weights and of the squares of these."""
+    """The sums of the weights, and of the squared weights, of each distinct row."""
 
     once: Floats
     twice: Floats
-    #: How many rows have a weight.
+    #: The number of rows with a positive weight.
     n: float
 
     @classmethod
     def from_counts(cls, count: NDArray[np.int64], weight: Floats) -> WeightedRows:
-        """Return rows of kinds by the weight of one row."""
+        """Return weighted rows from the count of each distinct row and its weight."""
         once = count * weight
         return cls(once, once * weight, float(count[weight > 0].sum()))
 
     @property
     def n_effective(self) -> float:
-        """Rows of equal weight that would say as much (Kish)."""
+        """The effective sample size (Kish)."""
         square = float(self.twice.sum())
         return float(self.once.sum()) ** 2 / square if square > 0 else 0.0
 
     def events(self, rate: RateFormula, label: Floats, score: Floats) -> float:
-        """Return the effective rows in the denominator of a rate."""
+        """Return the effective number of rows in the denominator of a rate."""
         one, of_label, of_score, of_both = rate.denominator
-        below = one + of_label * label + of_score * score + of_both * label * score
-        square = float((self.twice * below).sum())
-        return float((self.once * below).sum()) ** 2 / square if square > 0 else 0.0
+        denominator = one + of_label * label + of_score * score + of_both * label * score
+        square = float((self.twice * denominator).sum())
+        return float((self.once * denominator).sum()) ** 2 / square if square > 0 else 0.0
 
     def mean(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the means of columns, and their standard errors."""
+        """Return the weighted means of columns, and their standard errors."""
         total, used = self.once.sum(), self.once > 0
         once, twice, values = self.once[used, None], self.twice[used, None], values[used]
         mean = (once * values).sum(axis=0) / total
@@ -113,12 +114,12 @@ class WeightedRows:
         return mean, np.sqrt(square * (self.n / (self.n - 1) if self.n > 1 else math.nan))
 
     def group(self, measure: Measure, label: Floats, score: Floats, name: str) -> WeightedMeasure:
-        """Return a measure of the rows."""
+        """Return the value and the variance of a measure."""
         once, both = self.once, label * score
         columns = (once, once * label, once * score, once * both)
         totals = np.array([float(column.sum()) for column in columns])
         value = MeasureValue.from_totals(measure, totals, name)
-        one, of_label, of_score, of_both = value.parts
+        one, of_label, of_score, of_both = value.coefficients
         psi = one + of_label * label + of_score * score + of_both * both
         square = float((self.twice * psi**2).sum()) / totals[0] ** 2
         correction = self.n / (self.n - 1) if self.n > 1 else math.nan
@@ -127,14 +128,14 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class WeightedMeasure:
-    """A measure of weighted rows and its variance."""
+    """The measure of weighted rows, with its variance."""
 
     measured: MeasureValue
     variance: float
 
     @property
     def value(self) -> float:
-        """The measure."""
+        """The value of the measure."""
         return self.measured.value
 
 
@@ -174,11 +175,11 @@ class FeatureMean:
     Attributes
     ----------
     feature, level : str
-        The level whose share it is; empty for the mean of a number.
+        The feature and its level; the level of a number is empty.
     before, after : float
-        In the target group, on the report part, without and with the weights.
+        The mean in the report part of the target group, without and with the weights.
     standard_error, low, high : float
-        Of the mean after.
+        The standard error and the interval of the mean after.
     others : float
         The mean in the others.
     """
@@ -195,37 +196,38 @@ class FeatureMean:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DescentPath:
-    """Where a descent led, and what weights it left."""
+    """The steps of a descent and the final weights."""
 
     steps: tuple[DescentStep, ...]
     status: str
-    #: By step, numbers s: weights are multiplied by 1 - s (1, label rate, score, their product).
+    #: Four coefficients s per step, which multiplies weights by 1 - s . (1, h, f, h f), with h the
+    #: label rate and f the score.
     directions: Floats
-    #: The weight of a row by kind, and the rows of the report part with theirs.
+    #: The final weight of each distinct row, and the weighted rows of the report part.
     factors: Floats
     report: WeightedRows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Descent:
-    """A target group and the others in three parts, and the chance of a label by kind."""
+    """The target group and the others in three parts, with the fitted label rates."""
 
     audit: InfluenceProblem
     parts: RowParts
-    #: P(Y = 1 | X) in the target group; 0 where labels play no part.
+    #: P(Y = 1 | X) of the target group's distinct rows; 0 if the measure does not use labels.
     label_rate: Floats
     rule: StoppingRule
     seed: int
 
     @property
     def label(self) -> Floats:
-        """Of the kinds of the target group."""
-        return np.ascontiguousarray(self.parts.kinds.parts[:, 0])
+        """The labels of the target group's distinct rows."""
+        return np.ascontiguousarray(self.parts.kinds.terms[:, 0])
 
     @property
     def score(self) -> Floats:
-        """Of the kinds of the target group."""
-        return np.ascontiguousarray(self.parts.kinds.parts[:, 1])
+        """The scores of the target group's distinct rows."""
+        return np.ascontiguousarray(self.parts.kinds.terms[:, 1])
 
     def target(self, weighted: WeightedRows) -> WeightedMeasure:
         """Return the measure of weighted rows of the target group."""
@@ -240,7 +242,7 @@ class Descent:
         return weighted.group(self.audit.measure, label, score, "others")
 
     def unweighted(self, part: int) -> WeightedRows:
-        """Return the rows of a part as they are."""
+        """Return the rows of a part with equal weights."""
         count = self.parts.count[:, part]
         return WeightedRows.from_counts(count, np.ones(len(count)))
 
@@ -250,16 +252,16 @@ class Descent:
 
     @property
     def smallest_tolerance(self) -> float:
-        """The bound that the stop part would have without weights at a gap of 0."""
+        """The bound of the stop part with equal weights and a gap of 0."""
         return self.rule.quantile * self.gap(self.unweighted(STOP), STOP).standard_error
 
     def fewest_events(self, weighted: WeightedRows) -> float:
-        """Return the effective rows in the denominator that has the fewest."""
+        """Return the effective number of rows in the smallest denominator."""
         rates = self.audit.measure.rates
         return min(weighted.events(rate, self.label, self.score) for rate in rates)
 
     def reweighted(self) -> DescentPath:
-        """Follow the descent by weights."""
+        """Follow the descent by updating weights."""
         parts, call, rule = self.parts, self.audit.call, self.rule
         label, score = self.label, self.score
         other_label, other_score = np.ascontiguousarray(parts.others[:, 1:3].T)
@@ -281,7 +283,7 @@ class Descent:
         )
 
     def resampled(self) -> DescentPath:
-        """Follow the descent by drawing rows anew in every step, as the paper prints it."""
+        """Follow the descent by resampling the rows in every step, as printed in the paper."""
         measure, rule = self.audit.measure, self.rule
         draws = [WeightedDraws(self.parts.count[:, part], self.seed, part) for part in range(3)]
         goals = [self.others(FIT), self.others(STOP)]
@@ -302,8 +304,8 @@ class Descent:
             elif len(path) > rule.max_steps:
                 status = "steps"
             else:
-                direction = self._direction(np.sign(fit_gap) * fit.measured.parts)
-                kept = np.maximum(1 - self._along(direction), 0.0)
+                direction = self._direction(np.sign(fit_gap) * fit.measured.coefficients)
+                kept = np.maximum(1 - self._combine(direction), 0.0)
                 for part in draws:
                     part.draw(kept)
                 directions.append(direction)
@@ -318,24 +320,24 @@ class Descent:
             )
 
     def _direction(self, psi: Floats) -> Floats:
-        """Return the parts of the influence times the length of the step."""
-        largest = float(self._along(psi)[self.parts.count[:, FIT] > 0].max())
+        """Return the influence coefficients, scaled by the length of the step."""
+        largest = float(self._combine(psi)[self.parts.count[:, FIT] > 0].max())
         size = min(self.rule.step, 1 / largest) if largest > 0 else self.rule.step
         return size * psi
 
-    def _along(self, numbers: Floats) -> Floats:
-        """Return a sum of 1, label rate, score and their product, by kind."""
-        one, of_label, of_score, of_both = numbers
+    def _combine(self, coefficients: Floats) -> Floats:
+        """Return a linear combination of 1, label rate, score and their product, by kind."""
+        one, of_label, of_score, of_both = coefficients
         slope = of_score + of_both * self.label_rate
         return np.asarray(one + of_label * self.label_rate + slope * self.score)
 
     def marginals(self, report: WeightedRows) -> tuple[FeatureMean, ...]:
-        """Return the means of all columns of features, before and after."""
+        """Return the means of all feature columns, before and after."""
         features = self.parts.kinds.features
         before, _ = self.unweighted(REPORT).mean(features)
         after, error = report.mean(features)
         half = _native.normal_quantile(0.5 + self.rule.level / 2) * error
-        # Sorted, for sums that do not depend on the order of the rows.
+        # Sort, so that sums do not depend on the order of the rows.
         others = [float(np.sort(column).mean()) for column in self.audit.other_matrix.T]
         return tuple(
             FeatureMean(
@@ -354,18 +356,18 @@ class Descent:
 
 
 class WeightedDraws:
-    """The rows of a part, drawn anew in proportion to weights."""
+    """The rows of a part, resampled in proportion to weights."""
 
     def __init__(self, count: NDArray[np.int64], seed: int, part: int) -> None:
         key = np.array([seed, _RESAMPLING + part], dtype=np.uint64)
         self.stream = np.random.Generator(np.random.Philox(key=key))
         self.kind = np.repeat(np.arange(len(count)), count)
         self.n_kinds = len(count)
-        #: How often each row was drawn.
+        #: The number of times that each row was drawn.
         self.times = np.ones(len(self.kind))
 
     def draw(self, kept: Floats) -> None:
-        """Draw as many rows as there are, by the chances of their kinds."""
+        """Draw as many rows as there are, with probabilities proportional to ``kept`` by kind."""
         ends = np.cumsum(self.times * kept[self.kind])
         at = np.searchsorted(ends, self.stream.random(len(ends)) * ends[-1], side="right")
         at = np.minimum(at, len(ends) - 1)
@@ -373,7 +375,7 @@ class WeightedDraws:
 
     @property
     def weighted(self) -> WeightedRows:
-        """The rows, each with the number of times that it was drawn."""
+        """The rows, weighted by the number of times that each was drawn."""
         once, twice = (
             np.asarray(np.bincount(self.kind, times, self.n_kinds), dtype=np.float64)
             for times in (self.times, self.times**2)
@@ -395,33 +397,36 @@ def _step(
 
 
 def rates_of(measure: Measure) -> Floats:
-    """Return weight, numerator and denominator of every rate, one row each."""
+    """Return the weight, numerator and denominator of every rate, one row each."""
     pairs = zip(measure.weights, measure.rates, strict=True)
     return np.array([[weight, *rate.numerator, *rate.denominator] for weight, rate in pairs])
 
 
 def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
-    """Refuse parts with too few rows in a denominator; say where numerators have few."""
+    """Raise if a part has too few rows in a denominator; return notes on small numerators."""
     sides = [
-        (audit.shown_name, parts.kinds.parts[:, :2], parts.count),
+        (audit.shown_name, parts.kinds.terms[:, :2], parts.count),
         ("the others", parts.others[:, 1:3], parts.other_count),
     ]
     notes = []
     for rate in audit.measure.rates:
         for name, rows, counts in sides:
             for part, count in zip(PARTS, counts.T, strict=True):
-                totals = [float((count * column).sum()) for column in parts_of(*rows.T).T]
-                events, base = (
+                totals = [float((count * column).sum()) for column in terms_of(*rows.T).T]
+                events, n_below = (
                     sum(share * total for share, total in zip(side, totals, strict=True))
                     for side in (rate.numerator, rate.denominator)
                 )
-                if base < ENOUGH_EVENTS:
+                if n_below < ENOUGH_EVENTS:
                     raise NotMeasurableError(
-                        f"the {part} part has {base:,.1f} events of {rate.name} in {name} (rows in "
-                        f"its denominator); needed: {ENOUGH_EVENTS:g}, so that its intervals hold; "
-                        "accepted: more rows, a larger share in parts, or another metric"
+                        f"the {part} part has {n_below:,.1f} rows in the denominator of "
+                        f"{rate.name} in {name}, and its intervals need at least "
+                        f"{ENOUGH_EVENTS:g}. Use more rows, a larger share in parts=, or another "
+                        "metric.",
+                        argument="parts",
+                        mentions=("metric",),
                     )
-                if min(events, base - events) < FEW_EVENTS:
+                if min(events, n_below - events) < FEW_EVENTS:
                     notes.append(
                         f"the {part} part has fewer than {FEW_EVENTS:g} events, or non-events, of "
                         f"{rate.name} in {name}: its standard errors may be too small"
@@ -432,7 +437,7 @@ def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
 def descent_of(
     audit: InfluenceProblem, rule: StoppingRule, shares: Sequence[float], seed: int, nuisance: Any
 ) -> tuple[Descent, list[str]]:
-    """Deal the rows into parts, look at their events, and fit the regression of the label."""
+    """Split the rows into parts, check their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)
     notes = check_events(audit, parts)
     rate = label_rate(audit, parts, FIT, nuisance)

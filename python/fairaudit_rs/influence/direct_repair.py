@@ -1,9 +1,10 @@
-"""Direct repair: the cheapest randomised map of cells after which the gap is expected to be 0.
+"""Direct repair: find the cheapest randomised map between cells with an expected gap of 0.
 
-Rows keep their own labels, so that the gap is linear in the map: a row of cell x that is sent to
-x' adds v(x, x') = alpha(x) f(x') + beta(x) to it, with the scores f and h = P(Y = 1 | x). A cell
-needs but the lower convex envelope of (f(x'), cost); one multiplier says how far each goes along
-its own, and what lies just at it is randomised. A floor for the mean score is a second one.
+Rows keep their own labels, so the gap is linear in the map: a row of cell x that is sent to x' adds
+v(x, x') = alpha(x) f(x') + beta(x) to it, with f the scores and h = P(Y = 1 | x). Only the lower
+convex envelope of (f(x'), cost) matters for each cell. One Lagrange multiplier decides how far
+every cell moves along its envelope; segments that tie with it are randomised. A floor for the mean
+score adds a second multiplier.
 """
 
 from __future__ import annotations
@@ -19,69 +20,71 @@ from ..errors import ArgumentError, DataError, NotMeasurableError
 from ..results.words import number
 from .cell_map import CellMap, FeatureCells
 from .cost import MOST_OF_A_FUNCTION, ChangeCost
-from .rates import PARTS, Measure
+from .rates import N_TERMS, Measure, terms_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Cells: all pairs of them are looked at.
+#: The most cells, because all pairs of them are examined.
 MOST_CELLS = 200_000
-#: Prices that are closer than this are equal, and cells at them treated alike.
+#: Prices within this relative distance are ties, and their segments are randomised together.
 _TIE = 1e-12
-#: What is left of the gap, in rows, when it is reached.
+#: A gap of fewer rows than this is taken as 0.
 _LEFT = 1e-9
 _MOST_ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GapTarget:
-    """The gap that is to be 0: a sum of rates of the group, less those of the others."""
+    """The gap to close: the measure of the group minus that of the others."""
 
     measure: Measure
-    #: By rate, that of the others.
+    #: The rates of the others.
     others: tuple[float, ...]
-    #: P(Y = 1 | x), by cell.
+    #: P(Y = 1 | x) of each cell.
     label: Floats
 
     def check(self) -> None:
-        """Refuse what is not linear in the map."""
+        """Raise if the gap is not linear in the map."""
         if len(self.measure.rates) > 1:
             moving = [rate.name for rate in self.measure.rates if _moves(rate.denominator)]
             if moving:
                 raise ArgumentError(
-                    f"method is 'direct' and the metric {self.measure.name}; accepted: one rate, "
-                    f"or a sum of rates without {moving[0]}, whose denominator changes with the "
-                    "map (the sum is not linear in it)",
+                    f"method='direct' cannot repair the metric {self.measure.name}, because the "
+                    f"repair changes the denominator of {moving[0]}. Use a single rate, or a sum "
+                    f"without {moving[0]}.",
                     argument="method",
+                    mentions=("metric",),
                 )
 
     @property
     def has_moving_denominator(self) -> bool:
-        """Return whether the map changes the denominator: scores of 0 would do then."""
+        """Return whether the map changes a denominator: then scores of 0 would close the gap."""
         return any(_moves(rate.denominator) for rate in self.measure.rates)
 
     def coefficients(self, count: Floats) -> tuple[Floats, Floats]:
         """Return alpha and beta by cell."""
-        sides = np.zeros(PARTS)
+        sides = np.zeros(N_TERMS)
         pairs = zip(self.measure.rates, self.measure.weights, self.others, strict=True)
         for rate, weight, other in pairs:
-            above, below = np.array(rate.numerator, float), np.array(rate.denominator, float)
+            numerator = np.array(rate.numerator, float)
+            denominator = np.array(rate.denominator, float)
             scale = 1.0
             if len(self.measure.rates) > 1:
-                scale = weight / float(count @ (below[0] + below[1] * self.label)) * count.sum()
-            sides += scale * (above - other * below)
+                total = float(count @ (denominator[0] + denominator[1] * self.label))
+                scale = weight / total * count.sum()
+            sides += scale * (numerator - other * denominator)
         return sides[2] + sides[3] * self.label, sides[0] + sides[1] * self.label
 
     def gap(self, count: Floats, score: Floats) -> float:
-        """Return the gap with these mean scores by cell; NaN where a rate has no value."""
-        parts = np.column_stack([np.ones(len(score)), self.label, score, self.label * score])
-        sums = count @ parts
+        """Return the gap at these mean scores by cell; NaN if a rate is undefined."""
+        sums = count @ terms_of(self.label, score)
         gap = 0.0
         pairs = zip(self.measure.rates, self.measure.weights, self.others, strict=True)
         for rate, weight, other in pairs:
-            below = float(np.array(rate.denominator) @ sums)
-            above = float(np.array(rate.numerator) @ sums)
-            gap += weight * (above / below - other) if below > 0 else np.nan
+            denominator = float(np.array(rate.denominator) @ sums)
+            numerator = float(np.array(rate.numerator) @ sums)
+            gap += weight * (numerator / denominator - other) if denominator > 0 else np.nan
         return gap
 
 
@@ -91,15 +94,15 @@ def _moves(denominator: tuple[float, ...]) -> bool:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeSegments:
-    """Pieces of the envelopes, away from the cell itself: to a vertex from the one before it."""
+    """The segments of the envelopes, each from a vertex to the next one further from the cell."""
 
     cell: Ints
-    #: Cells where it starts and ends, and the prices of going there.
+    #: The cells at both ends, and the cost of moving a row there.
     start: Ints
     end: Ints
     start_price: Floats
     end_price: Floats
-    #: By which the score changes, and what a row pays.
+    #: The change of the score and of the cost along the segment.
     change: Floats
     price: Floats
 
@@ -107,7 +110,7 @@ class EnvelopeSegments:
     def from_cells(
         cls, cells: FeatureCells, cost: ChangeCost, call: _native.Call
     ) -> EnvelopeSegments:
-        """Return the pieces of all cells, those of a cell side by side from the nearest on."""
+        """Return the segments of all cells, those of a cell adjacent and the nearest first."""
         starts, to, price = _envelopes(cells, cost, call)
         owner = np.repeat(np.arange(len(cells)), np.diff(starts))
         place = np.arange(len(to))
@@ -139,9 +142,9 @@ def _envelopes(
         )
         return starts.astype(np.int64), to.astype(np.int64), price
     matrix = _matrix(cells, cost)
-    found = [_envelope(cells.score, row, place) for place, row in enumerate(matrix)]
-    owner = np.repeat(np.arange(len(cells)), [len(envelope) for envelope in found])
-    vertices = np.concatenate(found)
+    envelopes = [_envelope(cells.score, row, place) for place, row in enumerate(matrix)]
+    owner = np.repeat(np.arange(len(cells)), [len(envelope) for envelope in envelopes])
+    vertices = np.concatenate(envelopes)
     ends = np.searchsorted(owner, np.arange(len(cells) + 1)).astype(np.int64)
     return ends, vertices, np.asarray(matrix[owner, vertices])
 
@@ -150,7 +153,9 @@ def _matrix(cells: FeatureCells, cost: ChangeCost) -> Floats:
     matrix = cost.matrix(cells.features, cells.features)
     if matrix.diagonal().any():
         raise DataError(
-            "cost gives a row that stays as it is another number than 0", argument="cost"
+            "cost returned a number other than 0 for a row that does not change. Return 0 for "
+            "these.",
+            argument="cost",
         )
     return matrix
 
@@ -172,13 +177,13 @@ def _envelope(score: Floats, cost: Floats, own: int) -> Ints:
 
 
 def _is_above(away: Floats, cost: Floats, first: int, middle: int, last: int) -> bool:
-    line = (cost[last] - cost[first]) * (away[middle] - away[first])
-    return bool((cost[middle] - cost[first]) * (away[last] - away[first]) >= line)
+    chord = (cost[last] - cost[first]) * (away[middle] - away[first])
+    return bool((cost[middle] - cost[first]) * (away[last] - away[first]) >= chord)
 
 
 @dataclass(frozen=True, eq=False)
 class DirectRepair:
-    """A direct repair, and what shows that no map does it for less."""
+    """A direct repair, with the certificate that no map is cheaper."""
 
     way: CellMap
     certificate: dict[str, float]
@@ -198,12 +203,12 @@ def fit_direct(
     most = MOST_CELLS if cost.function is None else MOST_OF_A_FUNCTION
     if len(cells) > most:
         raise DataError(
-            f"the target group has {len(cells):,} distinct rows of features in the fit part; "
-            f"accepted here: at most {most:,}. Put continuous features into classes first"
+            f"X has {len(cells):,} distinct rows of the target group in the fit part; accepted: "
+            f"at most {most:,}. Bin continuous features first.",
+            argument="X",
         )
     segments = EnvelopeSegments.from_cells(cells, cost, call)
     slope, level = target.coefficients(cells.count)
-    multipliers = (0.0, 0.0)
     taken, price = _one_multiplier(cells, segments, slope, level, target, floor)
     way = _map_of(cells, cost, segments, taken)
     score = way.expected_score(np.arange(len(cells)), cells.score)
@@ -216,8 +221,9 @@ def fit_direct(
     after = target.gap(cells.count, score)
     if np.isnan(after):
         raise NotMeasurableError(
-            f"by P(Y = 1 | X) no row of the target group is in a denominator of "
-            f"{target.measure.name}; accepted: a nuisance with both labels"
+            f"by the fitted P(Y = 1 | X), no row of the target group is in a denominator of "
+            f"{target.measure.name}. Pass a nuisance= that predicts both labels.",
+            argument="nuisance",
         )
     first, second = multipliers
     reduced = _reduced(cells, cost, first * slope - second, call)
@@ -238,7 +244,7 @@ def fit_direct(
 
 
 def _reduced(cells: FeatureCells, cost: ChangeCost, slope: Floats, call: _native.Call) -> Floats:
-    """Return the least of cost and slope times score, over all destinations of every cell."""
+    """Return the minimum of cost + slope * score over all destinations, for each cell."""
     if cost.function is not None:
         matrix = _matrix(cells, cost)
         return np.asarray((matrix + slope[:, None] * cells.score[None]).min(axis=1))
@@ -255,7 +261,7 @@ def _one_multiplier(
     target: GapTarget,
     floor: float | None,
 ) -> tuple[Floats, float]:
-    """Return which share of each piece is taken, and the multiplier: the cheapest come first."""
+    """Return the share of each segment that is taken, the cheapest first, and the multiplier."""
     count = cells.count
     need = float(count @ (slope * cells.score + level))
     side = 1.0 if need >= 0 else -1.0
@@ -281,23 +287,26 @@ def _one_multiplier(
 def _refuse(
     cells: FeatureCells, segments: EnvelopeSegments, target: GapTarget, floor: float | None
 ) -> NoReturn:
-    """Say how near the gap comes to 0."""
+    """Raise an error that names the smallest gap that can be reached."""
     before = target.gap(cells.count, cells.score)
     after = target.gap(cells.count, _nearest(cells, segments, target, floor))
     above = "" if floor is None else f" with a mean score of at least {number(floor)}"
     raise NotMeasurableError(
-        f"a gap of 0 cannot be reached{above}: it is {number(before)}, and {number(after)} at the "
-        "nearest; accepted: fewer immovable features, a lower floor, another metric"
+        f"a gap of 0 cannot be reached{above}: the gap is {number(before)}, and at best "
+        f"{number(after)} after a repair. Name fewer features in immovable=, lower floor=, or "
+        "use another metric.",
+        argument="immovable",
+        mentions=("floor", "metric"),
     )
 
 
 def _nearest(
     cells: FeatureCells, segments: EnvelopeSegments, target: GapTarget, floor: float | None
 ) -> Floats:
-    """Return the scores after which the gap is nearest to 0, where no map reaches it.
+    """Return the scores with the smallest gap, when no map closes it.
 
-    Each cell goes to the end of its envelope that is better for the rate as it is by then, until
-    the rate stays (Dinkelbach); a floor then brings those up that cost the least of it.
+    Each cell moves to the better end of its envelope at the current rate, until the rate no longer
+    changes (Dinkelbach). A floor then raises the scores that increase the gap least.
     """
     n, count = len(cells), cells.count
     down, up = np.minimum(segments.change, 0.0), np.maximum(segments.change, 0.0)
@@ -323,7 +332,7 @@ def _nearest(
 
 
 def _lifted(count: Floats, score: Floats, high: Floats, price: Floats, floor: float) -> Floats:
-    """Return scores with a mean of at least the floor, or as high as they can be."""
+    """Return scores raised to a mean of at least the floor, or as far as possible."""
     need = floor * float(count.sum()) - float(count @ score)
     order = np.argsort(price, kind="stable")
     room = (count * (high - score))[order]
@@ -342,7 +351,7 @@ def _two_multipliers(
     target: GapTarget,
     floor: float,
 ) -> tuple[Floats, tuple[float, float]]:
-    """Return the same with a mean score at the floor: a linear program in the pieces."""
+    """Return the same with a mean score at the floor, by a linear program over the segments."""
     count = cells.count
     weight = count[segments.cell] * segments.change
     matrix = np.vstack([slope[segments.cell] * weight, weight])
@@ -351,17 +360,17 @@ def _two_multipliers(
     low, high = np.array([-need, lowest]), np.array([-need, np.inf])
     price = count[segments.cell] * segments.price
     whole = np.ones(len(price))
-    found = linear_programs.solve_program(price, matrix, low, high, whole)
-    if found is None:
+    solution = linear_programs.solve_program(price, matrix, low, high, whole)
+    if solution is None:
         _refuse(cells, segments, target, floor)
-    return found.values, (-float(found.duals[0]), float(found.duals[1]))
+    return solution.values, (-float(solution.duals[0]), float(solution.duals[1]))
 
 
 def _map_of(
     cells: FeatureCells, cost: ChangeCost, segments: EnvelopeSegments, taken: Floats
 ) -> CellMap:
-    """Return the map of shares of pieces: what is taken of a piece leaves where it starts."""
-    # By cell and place: shares that arrive, less those that go on.
+    """Return the map that takes these shares of the segments."""
+    # For each cell and vertex: the share that arrives minus the share that continues.
     cell = np.concatenate([segments.cell, segments.cell])
     place = np.concatenate([segments.end, segments.start])
     price = np.concatenate([segments.end_price, segments.start_price])

@@ -1,9 +1,8 @@
-"""How far a group is from the others: by its features (DA_in), by its mean score (DA_out), in nats.
+"""Measure in nats how the features (DA_in) and mean scores (DA_out) of a group differ from others.
 
-DA_in = KL(P0 || P1) is bounded from below, D = mean_0 l - (mean_1 exp(l) - 1) for any l: l is
-logit P(S = 1) - logit P(S = 1 | X), cross-fitted. A wrong l makes D smaller, so there is a
-one-sided limit and no interval. DA_out is the divergence of two Bernoulli laws with the means of
-the scores.
+DA_in = KL(P0 || P1) has the lower bound D = mean_0 l - (mean_1 exp(l) - 1) for any l. Here l is
+logit P(S = 1) - logit P(S = 1 | X), cross-fitted. Errors in l make D smaller, so it has a one-sided
+limit but no interval. DA_out is the divergence of two Bernoulli laws with the mean scores.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from .quality import NuisanceFit, describe_fit, measure_fit
 
 Floats = NDArray[np.float64]
 
-#: The largest weight share, and the mean weight, with which there is overlap.
+#: With overlap, no row has a larger share of the weights, and the mean weight is in this range.
 _LARGEST_SHARE = 0.05
 _MEAN_WEIGHT = (0.9, 1.1)
-#: Rows of either group, below which the input part is refused.
+#: The fewest rows of either group for the input part.
 _FEWEST_ROWS = 50
-#: Signed roots of divergences below this have the standard error that they have at 0.
+#: Signed roots below this have the standard error at 0.
 _SMALL = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InputDivergence:
-    """DA_in, a lower bound."""
+    """The divergence of the features, as a lower bound."""
 
-    #: NaN where it is refused.
+    #: NaN if refused.
     value: float
     standard_error: float
-    #: One-sided.
+    #: The one-sided lower limit.
     lower: float
-    #: Why there is none; "" where there is.
+    #: Why there is no value; "" if there is one.
     refusal: str
     fit: NuisanceFit
 
@@ -56,11 +55,11 @@ def input_divergence(
     estimator: Any,
     call: _native.Call,
 ) -> InputDivergence:
-    """Return DA_in of the features of the target group and the others.
+    """Return the divergence of the features of the target group from those of the others.
 
-    Probabilities to be one of the others may be given for the rows of both.
+    ``given``: known probabilities that a row is one of the others, for the rows of both.
     """
-    of = "P(group is not the target | X)"
+    described = "P(group is not the target | X)"
     other = np.repeat([0.0, 1.0], [len(target), len(others)])
     values = np.vstack([target, others]) if given is None else np.concatenate(given)[:, None]
     first, counts, _ = _native.distinct_rows(np.column_stack([values, other]), call)
@@ -69,10 +68,10 @@ def input_divergence(
         other = other[first[kind]]
         regressors = Regressors.from_features(values[first[kind]], count, fold, call)
         fitted = fit_nuisance(regressors, other, estimator)
-        share, how = fitted.found, describe_fit(of, fitted)
+        share, how = fitted.found, describe_fit(described, fitted)
     else:
         count, other, share = counts.astype(np.float64), other[first], values[first, 0]
-        how = measure_fit(of, "given", share, other, count)
+        how = measure_fit(described, "given", share, other, count)
     whole = float(count @ other / count.sum())
     log_ratio = math.log(whole / (1 - whole)) - np.log(share) + np.log1p(-share)
     return _bound(log_ratio, other > 0, count, level, how)
@@ -81,7 +80,7 @@ def input_divergence(
 def _bound(
     log_ratio: Floats, other: NDArray[np.bool_], count: Floats, level: float, how: NuisanceFit
 ) -> InputDivergence:
-    # Beyond this a weight is refused in any case.
+    # Avoid overflow: a weight this large is refused in any case.
     ratio = np.exp(np.minimum(log_ratio[other], 700.0))
     in_target, in_others = count[~other], count[other]
     first, of_first = _moments(log_ratio[~other], in_target)
@@ -103,7 +102,7 @@ def _bound(
 
 
 def _moments(values: Floats, count: Floats) -> tuple[float, float]:
-    """Return the mean and the variance of it."""
+    """Return the mean and its variance."""
     n = float(count.sum())
     mean = float(count @ values) / n
     if n <= 1:
@@ -113,13 +112,13 @@ def _moments(values: Floats, count: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutputDivergence:
-    """DA_out with its interval, and its derivative by the mean score of the target group.
+    """The divergence of the mean scores, and its derivative by that of the target group.
 
-    NaN where there are too few events, but for the value.
+    With too few events everything but the value is NaN.
     """
 
     value: float
-    #: The signed root in standard errors.
+    #: The signed root of the divergence, in standard errors.
     statistic: float
     standard_error: float
     interval: tuple[float, float]
@@ -127,16 +126,18 @@ class OutputDivergence:
 
 
 def output_divergence(target: Floats, others: Floats, level: float) -> OutputDivergence:
-    """Return DA_out of the scores of both.
+    """Return the divergence of the mean scores.
 
-    The interval is that of the signed root r = sgn(p - q) sqrt(2 KL), which is close to normal also
-    where the means p and q are equal and the divergence itself is not.
+    The interval comes from the signed root r = sgn(p - q) sqrt(2 KL), which is close to normal even
+    if the means p and q are equal; the divergence itself is not.
     """
     (p, of_p), (q, of_q) = (
         _moments(sample, np.ones(len(sample))) for sample in _sorted(target, others)
     )
     value = _bernoulli(p, q)
-    events = [side for n, mean in ((len(target), p), (len(others), q)) for side in _sides(n, mean)]
+    events = [
+        number for n, mean in ((len(target), p), (len(others), q)) for number in _events(n, mean)
+    ]
     if min(events) < ENOUGH_EVENTS:
         nan = math.nan
         return OutputDivergence(
@@ -161,18 +162,18 @@ def output_divergence(target: Floats, others: Floats, level: float) -> OutputDiv
     )
 
 
-def _sides(n: int, mean: float) -> tuple[float, float]:
-    """Return the events and the other ones."""
+def _events(n: int, mean: float) -> tuple[float, float]:
+    """Return the expected number of events and of non-events."""
     return n * mean, n * (1 - mean)
 
 
 def _sorted(*groups: Floats) -> list[Floats]:
-    """Return numbers in an order of their own: sums do not depend on how rows came."""
-    return [np.sort(label) for label in groups]
+    """Return sorted numbers, so that sums do not depend on the order of the rows."""
+    return [np.sort(group) for group in groups]
 
 
 def _bernoulli(p: float, q: float) -> float:
-    """Return the divergence of two Bernoulli laws; infinite where only the first has a value."""
+    """Return the divergence of two Bernoulli laws; infinite if q excludes an outcome of p."""
     total = 0.0
     for own, other in ((p, q), (1 - p, 1 - q)):
         if own > 0:

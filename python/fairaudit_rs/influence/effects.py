@@ -1,4 +1,4 @@
-"""Effects of a repair on every rate, measured on rows that were not used to fit it."""
+"""Measure the effects of a repair on every rate, on rows that were not used to fit it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import NotMeasurableError
 from .problem import GroupMeasure
-from .rates import RATES, Measure, RateFormula, parts_of
+from .rates import RATES, Measure, RateFormula, terms_of
 
 Floats = NDArray[np.float64]
 
@@ -29,11 +29,11 @@ class RepairEffect:
     metric : str
         ``"accuracy"``, a rate, or the metric of the audit.
     before, after : float
-        In the target group; NaN where it has no value.
+        The value in the target group; NaN if undefined.
     others : float
-        In the others.
+        The value in the others.
     gap_before, gap_before_low, gap_before_high : float
-        The gap of both, with its interval.
+        The gap between both, with its interval.
     gap_after, gap_after_low, gap_after_high : float
         The same after the repair.
     """
@@ -52,24 +52,24 @@ class RepairEffect:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReportRows:
-    """The rows of a part: of the target group before and after the repair, and of the others."""
+    """The report part: rows of the target group before and after the repair, and the others."""
 
     label: Floats
     before: Floats
     after: Floats
     count: Floats
-    #: Parts (1, label, score, both) of kinds of other rows, and how many there are of each.
+    #: The terms (1, y, f, y f) of the distinct rows of the others, and the count of each.
     others: Floats
     other_count: Floats
 
     def group(self, measure: Measure, after: bool) -> GroupMeasure:
         """Return the target group's measure."""
-        parts = parts_of(self.label, self.after if after else self.before)
-        return GroupMeasure.of_parts(measure, parts, self.count, None, "the target group")
+        terms = terms_of(self.label, self.after if after else self.before)
+        return GroupMeasure.from_terms(measure, terms, self.count, None, "the target group")
 
     def other(self, measure: Measure) -> GroupMeasure:
         """Return the others' measure."""
-        return GroupMeasure.of_parts(measure, self.others, self.other_count, None, "the others")
+        return GroupMeasure.from_terms(measure, self.others, self.other_count, None, "the others")
 
     def gap(self, measure: Measure, after: bool) -> tuple[float, float]:
         """Return the gap and its standard error."""
@@ -78,21 +78,21 @@ class ReportRows:
         return own.value.value - other.value.value, error
 
     def fewest(self, measure: Measure) -> float:
-        """Return the fewest rows in a denominator, of both sides, after the repair."""
-        own = self.count @ parts_of(self.label, self.after)
+        """Return the rows in the smallest denominator of either side, after the repair."""
+        own = self.count @ terms_of(self.label, self.after)
         other = self.other_count @ self.others
-        below = [np.array(rate.denominator) for rate in measure.rates]
-        return min(float(side @ totals) for side in below for totals in (own, other))
+        denominators = [np.array(rate.denominator) for rate in measure.rates]
+        return min(float(side @ totals) for side in denominators for totals in (own, other))
 
     def effects(
         self, measure: Measure, with_labels: bool, level: float
     ) -> tuple[RepairEffect, ...]:
-        """Return what happens to the measure, to accuracy and to every rate that there is."""
+        """Return the effects on the measure, on accuracy and on every rate of the data."""
         single = [Measure(rate.name, (rate,), (1.0,)) for rate in (ACCURACY, *RATES.values())]
-        known = [rate for rate in single if with_labels or not rate.needs_labels]
+        measures = [rate for rate in single if with_labels or not rate.needs_labels]
         if measure.name not in RATES:
-            known = [measure, *known]
-        return tuple(self._effect(rate, level) for rate in known)
+            measures = [measure, *measures]
+        return tuple(self._effect(rate, level) for rate in measures)
 
     def _effect(self, measure: Measure, level: float) -> RepairEffect:
         sides = (

@@ -1,4 +1,4 @@
-"""Features as columns of numbers: 0 and 1, one column for each level, or a number per row."""
+"""Describe a feature: its kind, its levels, and its columns in the matrix of features."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Kind = Literal["binary", "categorical", "continuous"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Feature(Value):
-    """A feature, or a set of columns that are one: where its columns are, and what they mean."""
+    """A feature (or a set of columns that form one), with the positions of its columns."""
 
     name: str
     kind: Kind
-    #: Places of its columns in the matrix.
+    #: The positions of its columns in the matrix.
     columns: tuple[int, ...]
-    #: What the columns stand for: levels of a categorical feature, the two values of a binary one.
+    #: The levels of a categorical feature, or the two values of a binary one.
     levels: tuple[str, ...] = ()

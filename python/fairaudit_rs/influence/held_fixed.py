@@ -1,4 +1,4 @@
-"""Effects of single features: ceteris-paribus scores, or their substitutes."""
+"""Score single features with all others held fixed, or by a substitute if that is impossible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .rates import MeasureValue
 
 Floats = NDArray[np.float64]
 
-#: Of more levels than these, each is compared with the most frequent one.
+#: With more levels, each is compared with the most frequent one only.
 _MOST_LEVELS = 12
 PLUG_IN = "plug-in score of the paper, with an interval that does not hold"
 _OTHER_LEARNER = (
@@ -45,7 +45,7 @@ _OTHER_LEARNER = (
 
 
 class HeldFixedScores:
-    """The scores of all features with the others held fixed, and their influence values."""
+    """The scores of all features, each with the others held fixed, and their influence values."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class HeldFixedScores:
         call: _native.Call,
         estimator: Any = None,
     ) -> None:
-        label, score = kinds.parts[:, :2].T
-        # By features and label first: the last bit of a score does not move a row to another fold.
+        label, score = kinds.terms[:, :2].T
+        # Order by features and label first, so that the last bit of a score does not change folds.
         both = np.ascontiguousarray(np.column_stack([kinds.features, label]))
         _, _, place = _native.distinct_rows(both, call)
         order = np.lexsort((score, place))
@@ -86,7 +86,7 @@ class HeldFixedScores:
         if feature.kind == "continuous":
             return [self._partialled(feature, feature.columns[0], (), "", None)]
         arms = arms_of(self.nuisances, self.predict, feature.columns)
-        # Of a binary feature the high value comes first in words, and last among the arms.
+        # The levels of a binary feature name the high value first; the arms end with it.
         names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
         for name, arm in zip(names, arms, strict=True):
             if arm.sign > 0:
@@ -99,19 +99,19 @@ class HeldFixedScores:
             levels = (names[high], names[low])
             what = FeatureContrast(feature.name, feature.kind, levels, method="ceteris_paribus")
             if self.plug_in:
-                found = plug_in(self.nuisances, self.value, arms[low], arms[high])
-                scores.append(self._shown(what, found, PLUG_IN))
+                estimate = plug_in(self.nuisances, self.value, arms[low], arms[high])
+                scores.append(self._score(what, estimate, PLUG_IN))
                 continue
-            found = contrast_score(self.nuisances, self.value, arms[low], arms[high])
-            if not found.refusal:
-                scores.append(self._shown(what, found, note))
+            estimate = contrast_score(self.nuisances, self.value, arms[low], arms[high])
+            if not estimate.refusal:
+                scores.append(self._score(what, estimate, note))
                 refusals.pop(low, None)
                 refusals.pop(high, None)
             else:
-                refusals |= {at: found.refusal for at in (low, high) if at in refusals}
+                refusals |= {at: estimate.refusal for at in (low, high) if at in refusals}
         if self.plug_in:
             return scores
-        # What has no score against any other value has one against all others together.
+        # Values that could not be compared with any other are compared with all others together.
         if feature.kind == "binary" and refusals:
             note = f"held fixed it has no score ({refusals[1]})"
             return [self._partialled(feature, feature.columns[0], feature.levels, note, arms[1])]
@@ -122,7 +122,7 @@ class HeldFixedScores:
         return scores
 
     def _pairs(self, arms: Sequence[FeatureArm]) -> list[tuple[int, int]]:
-        """Return which values are compared: all, or all with the most frequent one."""
+        """Return the pairs of values to compare: all, or each with the most frequent one."""
         if len(arms) <= _MOST_LEVELS:
             return list(combinations(range(len(arms)), 2))
         most = max(range(len(arms)), key=lambda at: float(self.rows.count @ arms[at].inside))
@@ -136,52 +136,56 @@ class HeldFixedScores:
         note: str,
         arm: FeatureArm | None,
     ) -> FeatureScore:
-        """Return the partialled-out score of a column of a feature, of a value if it is given."""
+        """Return the partialled-out score of a column; ``arm`` is that of a binary column."""
         what = FeatureContrast(feature.name, feature.kind, levels, method="partialled_out")
         n_events = self._events(column, arm is not None)
-        found = partialled_out(
+        estimate = partialled_out(
             self.rows, self.value, feature.columns, column, None if arm is None else arm.fitted
         )
-        if found.refusal:
-            return refused_score(what, found.refusal)
+        if estimate.refusal:
+            return refused_score(what, estimate.refusal)
         if n_events < FEW_EVENTS:
             return refused_score(
                 what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
             )
         notes = [part for part in (note, note_on(n_events)) if part]
-        return self._shown(what, found, "; ".join(notes), n_events)
+        return self._score(what, estimate, "; ".join(notes), n_events)
 
     def _events(self, column: int, binary: bool) -> float:
         """Return the fewest events or non-events: in either cell, or in all rows for a slope."""
-        parts, count = self.rows.parts, self.rows.count
+        terms, count = self.rows.terms, self.rows.count
         if not binary:
-            return self.value.n_events(count @ parts)
+            return self.value.n_events(count @ terms)
         inside = self.rows.features[:, column] > 0
-        return min(self.value.n_events(count[at] @ parts[at]) for at in (inside, ~inside))
+        return min(self.value.n_events(count[at] @ terms[at]) for at in (inside, ~inside))
 
-    def _shown(
-        self, what: FeatureContrast, found: HeldFixedEstimate, note: str, n_events: float = math.nan
+    def _score(
+        self,
+        what: FeatureContrast,
+        estimate: HeldFixedEstimate,
+        note: str,
+        n_events: float = math.nan,
     ) -> FeatureScore:
         score = FeatureScore(
             what,
-            estimate=found.estimate,
-            standard_error=found.standard_error,
-            df=found.df,
+            estimate=estimate.estimate,
+            standard_error=estimate.standard_error,
+            df=estimate.df,
             n_events=n_events,
             note=note,
         )
-        self._influences[id(score)] = found.influence
+        self._influences[id(score)] = estimate.influence
         return score
 
     @property
     def fits(self) -> tuple[NuisanceFit, ...]:
-        """How good the regressions are: of the label where it is used, and of binary features."""
+        """The quality of the regressions of the label, if it is used, and of binary features."""
         if not self._shares:
             return ()
         outcome = self.nuisances.outcome
-        found = [] if outcome is None else [describe_fit("P(y = 1 | X)", outcome)]
+        label = [] if outcome is None else [describe_fit("P(y = 1 | X)", outcome)]
         named = self._shares.items()
-        return (*found, *(describe_fit(f"P({name} | other features)", fit) for name, fit in named))
+        return (*label, *(describe_fit(f"P({name} | other features)", fit) for name, fit in named))
 
     def correlation(self, scores: Sequence[FeatureScore]) -> Floats:
         """Return the correlations of the influence values of some scores."""

@@ -1,4 +1,4 @@
-"""Probabilities that the user knows, in the place of regressions."""
+"""Read `p_group=` and `p_outcome=`: known probabilities that replace regressions."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KnownProbabilities:
-    """Known probabilities by row of the target group and of the others; None where unknown."""
+    """Known probabilities of the rows of the target group and of the others; None if unknown."""
 
-    #: P(y = 1 | X) in the own group.
+    #: P(y = 1 | X) within the group of the row.
     outcome: Floats | None
     other_outcome: Floats | None
-    #: P(group is not the target | X) of both.
+    #: P(group is not the target | X) for the rows of both.
     group: tuple[Floats, Floats] | None
 
     @classmethod
     def from_arguments(
         cls, question: InfluenceQuestion, p_group: Any, p_outcome: Mapping[Any, Any] | None
     ) -> KnownProbabilities:
-        """Check what is given."""
+        """Check the arguments."""
         n, own, rest = question.n_rows + question.n_missing, question.rows, question.other_rows
         group = None
         if p_group is not None:
-            both = _probabilities("p_group", p_group, n)
-            group = _inside("p_group", both, own), _inside("p_group", both, rest)
+            both = _numbers("p_group", p_group, n)
+            group = (
+                _probabilities_of("p_group", both, own),
+                _probabilities_of("p_group", both, rest),
+            )
         outcomes = _outcomes(question, p_outcome, n)
         outcome = other_outcome = None
         if question.target_name in outcomes:
-            found = outcomes[question.target_name]
-            outcome = _inside(f"p_outcome[{question.target_name!r}]", found, own)
+            values = outcomes[question.target_name]
+            outcome = _probabilities_of(f"p_outcome[{question.target_name!r}]", values, own)
         if all(name in outcomes for name in question.other_names):
             other_outcome = np.empty(len(rest))
             for place, name in enumerate(question.other_names):
                 inside = question.other_group == place
-                found = outcomes[name]
-                other_outcome[inside] = _inside(f"p_outcome[{name!r}]", found, rest[inside])
+                other_outcome[inside] = _probabilities_of(
+                    f"p_outcome[{name!r}]", outcomes[name], rest[inside]
+                )
         return cls(outcome=outcome, other_outcome=other_outcome, group=group)
 
 
@@ -60,41 +64,48 @@ def _outcomes(
             "group",
             argument="p_outcome",
         )
-    known = (question.target_name, *question.other_names)
+    groups = (question.target_name, *question.other_names)
     for name in p_outcome:
-        if name not in known:
+        if name not in groups:
             raise ArgumentError(
-                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, known))}",
+                f"p_outcome names the group {name!r}; accepted: {', '.join(map(repr, groups))}",
                 argument="p_outcome",
             )
     return {
-        name: _probabilities(f"p_outcome[{name!r}]", values, n_rows)
-        for name, values in p_outcome.items()
+        name: _numbers(f"p_outcome[{name!r}]", values, n_rows) for name, values in p_outcome.items()
     }
 
 
-def _probabilities(name: str, values: Any, n_rows: int) -> Floats:
+def _numbers(name: str, values: Any, n_rows: int) -> Floats:
     """Return one number for each row of the data."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentTypeError(f"{name} is {values!r}; accepted: numbers", argument=name) from None
-    if found.shape != (n_rows,):
+        raise ArgumentTypeError(
+            f"{name} is {values!r}; accepted: numbers", argument=_argument(name)
+        ) from None
+    if numbers.shape != (n_rows,):
         raise ArgumentError(
-            f"{name} is of shape {found.shape}; accepted: one number for each of {n_rows:,} rows",
-            argument=name,
+            f"{name} has the shape {numbers.shape}; accepted: one number for each of the "
+            f"{n_rows:,} rows",
+            argument=_argument(name),
         )
-    return found
+    return numbers
 
 
-def _inside(name: str, values: Floats, rows: NDArray[np.int64]) -> Floats:
-    """Return the numbers of some rows, which are probabilities."""
-    found = values[rows]
-    wrong = ~((found > 0) & (found < 1))
+def _probabilities_of(name: str, values: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Return the probabilities of some rows, or raise an error."""
+    probabilities = values[rows]
+    wrong = ~((probabilities > 0) & (probabilities < 1))
     if wrong.any():
         row = int(rows[wrong.argmax()])
         raise ArgumentError(
             f"{name} is {values[row]:g} in row {row}; accepted: numbers above 0 and below 1",
-            argument=name,
+            argument=_argument(name),
         )
-    return found
+    return probabilities
+
+
+def _argument(name: str) -> str:
+    """Return the argument of an entry: p_outcome of p_outcome['a']."""
+    return name.partition("[")[0]

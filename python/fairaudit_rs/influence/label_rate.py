@@ -1,4 +1,4 @@
-"""P(Y = 1 | X) in the target group, fitted on one part of its rows."""
+"""Estimate the label probability P(Y = 1 | X) in the target group from one split of its rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from .problem import InfluenceProblem, RowParts
 Floats = NDArray[np.float64]
 
 
-def label_rate(audit: InfluenceProblem, parts: RowParts, part: int, nuisance: Any = None) -> Floats:
-    """Return P(Y = 1 | X, target group) for every kind of row, fitted on the rows of one part.
+def label_rate(
+    audit: InfluenceProblem, splits: RowParts, split: int, nuisance: Any = None
+) -> Floats:
+    """Return P(Y = 1 | X) in the target group for every distinct row, fitted on one split.
 
-    By default with the audit's own estimator, or a ridge logistic regression whose penalty has the
-    least cross-validated log loss.
+    Fitted with ``nuisance`` if given, else with the estimator of the audit if it has one, else with
+    a ridge logistic regression whose penalty is chosen by cross-validated log loss.
     """
-    kinds = parts.kinds
+    kinds = splits.kinds
     if not audit.measure.needs_labels:
         return np.zeros(len(kinds.count))
     return label_chance(
         kinds.features,
-        kinds.parts[:, 0],
-        parts.count[:, part],
+        kinds.terms[:, 0],
+        splits.count[:, split],
         n_folds=audit.n_folds,
         estimator=audit.estimator if nuisance is None else nuisance,
         call=audit.call,

@@ -1,4 +1,4 @@
-"""`influence_audit`: arguments in, result out."""
+"""The function `influence_audit`: checks its arguments and returns the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .marginal_scores import ENOUGH_EVENTS
 from .nuisance import check_estimator
 from .problem import InfluenceProblem, SimultaneousScore, others_name
 from .question import InfluenceArguments, InfluenceQuestion
-from .rates import ALIGNMENTS, measure_of
+from .rates import NOT_RATES, measure_of
 from .result import InfluenceResult, ProxyScore, rank_scores
 
 
@@ -51,7 +51,7 @@ def influence_audit(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> InfluenceResult:
-    r"""Find the features that stand in for a group: how the gap of a metric moves with each.
+    r"""Find the features that act as proxies for a group in the gap of a metric.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ def influence_audit(
         Decisions, or scores from 0 to 1; one of them. With scores a rate is that of decisions drawn
         with these probabilities.
     X : array or frame, optional
-        The features, one row for each row. Text is categorical, numbers with two values are binary,
-        all others continuous. Where numbers are missing, regressions take the mean (of two values
-        the more frequent one), and "... is missing" is a feature of its own; the model gets rows
-        as they are.
+        The features, in the order of the rows. Text is categorical, numbers with two values are
+        binary, other numbers are continuous. Missing numbers are replaced by the mean (or the more
+        frequent of two values) in regressions, and "... is missing" becomes a feature of its own;
+        the model gets the rows unchanged.
     model : object, optional
-        The model that was fitted: of this package, or one with ``predict_proba`` (scores) or
-        ``predict`` (decisions, where ``y_pred`` is given). With it every feature also gets a score
-        with all others held fixed; X is then in the form that the model takes.
+        The fitted model: of this package, or one with ``predict_proba`` (for scores) or
+        ``predict`` (for decisions, if ``y_pred`` is given). With it every feature also gets a score
+        with all others held fixed; X must then be in the form that the model takes.
     sensitive_features : array, or str with ``data``
-        The attribute whose values make the groups.
+        The attribute whose values define the groups.
     target : str, int, ...
-        The group that is looked at; all others together are what it is compared with.
+        The group to explain; it is compared with all others together.
     data : frame, path or glob, optional
         See `tabulate`; the other arguments are then names of its columns, and ``features`` names
         those of the features.
@@ -82,84 +82,84 @@ def influence_audit(
         ``"selection_rate"``, or a dict of them with weights: their weighted sum. Also
         ``"calibration"`` and ``"divergence"``, which have no proxy scores: see the notes.
     features : sequence of str, optional
-        The columns of X, or of the data, to look at.
+        The columns of X, or of the data, to audit.
     sets : dict of sequences of str, optional
-        Columns that are looked at together, by the name of the set. Columns of 0 and 1 of which at
-        most one is 1 (one-hot) are the levels of one feature; of others each combination is one.
+        Columns that form one feature, by the name of that feature. One-hot columns (0 and 1, at
+        most one of them 1) are its levels; otherwise each combination of values is a level.
     p_group : array, optional
-        For ``metric="divergence"``: P(another group than the target | X) of every row, where it is
-        known; else it is fitted.
+        For ``metric="divergence"``: the known P(another group than the target | X) of every row;
+        fitted by default.
     p_outcome : dict of arrays, optional
-        For ``metric="calibration"``: by group P(y = 1 | X) in it, of every row, where it is known;
-        else it is fitted. (Scores with all else held fixed need it at rows that are not in the
-        data, and fit it in any case.)
+        For ``metric="calibration"``: by group, the known P(y = 1 | X) of every row; fitted by
+        default. (Scores with all else held fixed need it at rows that are not in the data, and
+        always fit it.)
     nuisance : object, optional
         An estimator with ``fit`` and ``predict_proba`` (0 before 1), copied for each fold, that
-        takes the place of the default in all regressions for labels, groups and values of features.
+        replaces the default in all regressions of labels, groups and values of features.
     n_folds : int
         Folds of the regressions.
     confidence_level : float
         Level of the intervals.
     n_draws : int
-        Draws behind the simultaneous intervals and the adjusted p-values.
+        Random draws for the simultaneous intervals and the adjusted p-values.
     sample_weight, clusters : None
-        Refused: no intervals of proxy scores are known to hold with weights, or with several rows
-        of one person.
+        Not supported: intervals of proxy scores may fail with weights, or with several rows of one
+        person.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
     missing : optional
         See `tabulate`.
     compat : {None, "paper"}
-        ``"paper"``: scores with the others held fixed are the plug-in ones of the paper, whose
-        intervals do not hold: for comparison.
+        ``"paper"``: scores with the others held fixed are the plug-in scores of the paper, whose
+        intervals do not cover; for comparison only.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 takes all cores that the process may use. The result does not depend on it.
+        None or -1 uses all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Of the draws: True prints; a callable gets (draws done, draws in all).
+        Progress of the draws: True prints it; a callable gets (draws done, draws in all).
 
     Returns
     -------
     InfluenceResult
-        For calibration and divergence one with ``parts``, each with its own interval or limit.
+        For calibration and divergence it has ``parts``, each with its own interval or limit.
 
     Notes
     -----
     A row of the target group has the influence :math:`\psi_i = (a_i - R b_i) / B` on a rate
-    :math:`R = \sum a / \sum b` with :math:`B` the mean of b: what the rate would change by if there
-    were a little more of such rows [1]_. The *marginal* proxy score of a feature is
-    :math:`E[\psi \mid x = 1] - E[\psi \mid x = 0]`, of all pairs of levels for a categorical
-    feature, and the slope per standard deviation for a continuous one. The null hypothesis of each
-    is that it is 0. Standard errors count in that the rate, and the standard deviation, are
-    estimated; variances are split by cell, with Satterthwaite's t.
+    :math:`R = \sum a / \sum b` with :math:`B` the mean of b: the change of the rate if there were
+    slightly more such rows [1]_. The *marginal* proxy score of a binary feature is
+    :math:`E[\psi \mid x = 1] - E[\psi \mid x = 0]`. A categorical feature has a score for each
+    pair of levels, a continuous feature the slope per standard deviation. The null hypothesis of
+    each is that it is 0. Standard errors include the error of estimating the rate and the standard
+    deviation; variances are split by cell, with Satterthwaite's t.
 
-    A score needs at least 10 events and 10 non-events of the metric in each cell: from 5 to 10 it
-    is marked, below 5 it is refused; levels below 10 are put together. Simultaneous intervals and
-    adjusted p-values come from the largest of normal numbers with the correlations of the influence
-    values, over the scores that are not refused.
+    A score needs at least 10 events and 10 non-events of the metric in each cell: with 5 to 10 it
+    is marked, below 5 it is refused; levels below 10 are merged. Simultaneous intervals and
+    adjusted p-values come from the maximum of normal variables with the correlations of the
+    influence values, over the scores that are not refused.
 
-    A marginal score says that a feature goes with the gap, not that it causes it. With a model a
-    binary feature has the *ceteris-paribus* score too,
-    :math:`\gamma = E[\psi(1, X_{-j}) - \psi(0, X_{-j})]`: what the feature alone moves. It needs
-    P(Y = 1 | X) and P(x_j = 1 | X_-j): ridge logistic regressions of main effects and pairwise
-    products with penalties by cross-validated log loss, cross-fitted; it is right where either of
-    them is. A categorical feature has such a score for pairs of its levels, beyond 12 levels for
-    each against the most frequent one. The standard error is the larger of that of the influence
-    function and of the stacked one, which there is for the default regressions only; where both
-    regressions are wrong the interval fails. Without overlap, with fewer than 10 rows of a label in
-    an arm, and for continuous features, the *partialled-out* score
-    :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` stands in its place, with l and e the conditional
-    means of :math:`\psi` and x given the other features.
+    A marginal score shows that a feature is associated with the gap, not that it causes it. With a
+    model a binary feature also has the *ceteris-paribus* score
+    :math:`\gamma = E[\psi(1, X_{-j}) - \psi(0, X_{-j})]`: the effect of the feature alone. It
+    needs P(Y = 1 | X) and P(x_j = 1 | X_-j), from cross-fitted ridge logistic regressions on main
+    effects and pairwise products, with penalties by cross-validated log loss; it is consistent if
+    either of them is. A categorical feature has such a score for each pair of levels, or with more
+    than 12 levels for each against the most frequent one. The standard error is the larger of that
+    of the influence function and the stacked one, which exists for the default regressions only. If
+    both regressions are wrong, the interval fails. Without overlap, with fewer than 10 rows of a
+    label in an arm, and for continuous features, the *partialled-out* score
+    :math:`E[(\psi - l)(x - e)] / E[(x - e)^2]` replaces it, with l and e the conditional means of
+    :math:`\psi` and x given the other features.
 
     The *calibration* error :math:`E|h - f|`, :math:`h = P(y = 1 \mid X)` in the group, is the mean
-    of :math:`\mathrm{sgn}(h - f)(y - f)` with h cross-fitted. It has an interval from 5 standard
-    errors on; below, it is shown to be above a one-sided limit, or is not distinguishable from 0.
-    The *divergence* in nats has two parts, apart: of the features, a lower bound of
-    :math:`KL(P_0 \| P_1)` with a one-sided limit and no interval, as a wrong regression makes it
-    smaller, refused without overlap (a weight share above .05, or a mean weight outside .9 to 1.1);
-    and of the mean scores, as probabilities, with an interval from 10 rows of either prediction in
-    both groups. With fewer than 50 rows in a group nothing is said of calibration and features.
+    of :math:`\mathrm{sgn}(h - f)(y - f)` with h cross-fitted. From 5 standard errors on it has an
+    interval; below, it has a one-sided lower limit, or cannot be distinguished from 0. The
+    *divergence* in nats has two separate parts. That of the features is a lower bound of
+    :math:`KL(P_0 \| P_1)`, with a one-sided limit and no interval, because errors in the regression
+    make it smaller; it is refused without overlap (a weight share above 0.05, or a mean weight
+    outside 0.9 to 1.1). That of the mean scores has an interval if both groups have at least 10
+    rows of either prediction. Calibration and the features need 50 rows in each group.
 
     References
     ----------
@@ -184,8 +184,8 @@ def influence_audit(
     for name, given in (("sample_weight", sample_weight), ("clusters", clusters)):
         if given is not None:
             raise ArgumentError(
-                f"{name} is not taken by influence_audit: its intervals are not known to hold with "
-                "it; accepted: None",
+                f"{name} is not supported by influence_audit, whose intervals may fail with it. "
+                "Remove it.",
                 argument=name,
             )
     measure = measure_of(metric)
@@ -202,7 +202,7 @@ def influence_audit(
     level, seed = checked.confidence_level, checked.seed
     if sets is not None and not isinstance(sets, Mapping):
         raise ArgumentTypeError(
-            f"sets is {sets!r}; accepted: a dict of names of columns by feature", argument="sets"
+            f"sets is {sets!r}; accepted: a dict of lists of column names", argument="sets"
         )
     check_estimator(nuisance)
     design = InfluenceArguments(
@@ -230,20 +230,22 @@ def influence_audit(
         n_threads=checked.n_threads,
         estimator=nuisance,
     )
-    for name, value, wanted in (
+    for name, value, needed in (
         ("p_group", p_group, "divergence"),
         ("p_outcome", p_outcome, "calibration"),
     ):
-        if value is not None and measure.name != wanted:
+        if value is not None and measure.name != needed:
             raise ArgumentError(
-                f"{name} is given and the metric is {measure.name!r}; accepted: metric={wanted!r}",
+                f"{name} needs metric={needed!r}, but the metric is {measure.name!r}. Remove "
+                f"{name}, or change the metric.",
                 argument=name,
                 mentions=("metric",),
+                code="conflicting-arguments",
             )
     given = KnownProbabilities.from_arguments(question, p_group, p_outcome)
-    if measure.name in ALIGNMENTS:
+    if measure.name in NOT_RATES:
         return audit_alignment(question, audit, given, level, seed)
-    found, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
+    scores, fits = audit.scores(level, checked.n_draws, seed, checked.progress)
     gap, error = audit.gap, audit.standard_error
     half = audit.half_width(level)
     own, rest = question.target_name, others_name(question.target_name)
@@ -258,12 +260,12 @@ def influence_audit(
         group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        warnings=tuple(_warnings(question, audit, found, gap, half)),
+        warnings=tuple(_warnings(question, audit, scores, gap, half)),
         metric=measure.name,
         target=own,
         others=question.other_names,
         values={own: audit.target_group.value.value, rest: audit.other_group.value.value},
-        proxy_scores=_ordered(found, level),
+        proxy_scores=_ordered(scores, level),
         feature_tests={name: pvalue for name, (pvalue, _) in audit.marginal.tests.items()},
         nuisances=fits,
         row=question.rows,
@@ -277,12 +279,12 @@ def influence_audit(
     )
 
 
-def _ordered(found: Sequence[SimultaneousScore], level: float) -> tuple[ProxyScore, ...]:
-    """Return the scores, the clearest first and those without one last."""
-    known = [score for score in found if not math.isnan(score.score.t)]
-    known.sort(key=lambda score: -score.z)
-    unknown = [score for score in found if math.isnan(score.score.t)]
-    return rank_scores([_proxy(score, level) for score in [*known, *unknown]])
+def _ordered(scores: Sequence[SimultaneousScore], level: float) -> tuple[ProxyScore, ...]:
+    """Return the scores by significance, refused ones last."""
+    defined = [score for score in scores if not math.isnan(score.score.t)]
+    defined.sort(key=lambda score: -score.z)
+    unknown = [score for score in scores if math.isnan(score.score.t)]
+    return rank_scores([_proxy(score, level) for score in [*defined, *unknown]])
 
 
 def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
@@ -309,11 +311,11 @@ def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
 def _warnings(
     question: InfluenceQuestion,
     audit: InfluenceProblem,
-    found: Sequence[SimultaneousScore],
+    scores: Sequence[SimultaneousScore],
     gap: float,
     half: float,
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about an audit."""
     warnings = []
     for name, group in (
         (group_name(question.target_name, question.attribute), audit.target_group),
@@ -325,7 +327,7 @@ def _warnings(
                 f"only {n_events:.3g} events, or non-events, of {question.measure.name} in {name}: "
                 "the interval of the gap may be off"
             )
-    warnings += question.gaps.told()
+    warnings += question.gaps.notes()
     if question.n_missing:
         warnings.append(
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
@@ -339,11 +341,11 @@ def _warnings(
             "the interval of the gap includes 0, so that the direction in which a feature moves it "
             "is not known"
         )
-    # A feature has a score where one of its comparisons has one.
-    known = {
-        score.score.what.feature for score in found if not score.score.note.startswith("refused")
+    # A feature has a score if any of its comparisons has one.
+    scored = {
+        score.score.what.feature for score in scores if not score.score.note.startswith("refused")
     }
-    names = [feature.name for feature in question.features if feature.name not in known]
+    names = [feature.name for feature in question.features if feature.name not in scored]
     if names:
         warnings.append(
             f"{len(names)} of {len(question.features)} features have no score in "

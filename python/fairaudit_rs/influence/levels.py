@@ -1,4 +1,4 @@
-"""The levels of columns of text or truth, and of their missing values."""
+"""Find the levels of text and boolean columns, with missing values as a level."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ..data.columns import Column, EncodedColumn
 from ..errors import DataError
 
-#: Levels of a categorical feature: more are to be put into classes first.
+#: The most levels of a categorical feature.
 _MOST_LEVELS = 200
 _MISSING = "missing"
 
 
 def without_wide_text(column: Column) -> Column:
-    """Return text of a fixed width as codes."""
+    """Return a column with fixed-width text as codes."""
     if isinstance(column, EncodedColumn) or column.dtype.kind in "biuf":
         return column
     distinct, codes = np.unique(column, return_inverse=True)
@@ -25,18 +25,18 @@ def without_wide_text(column: Column) -> Column:
 
 
 def present_levels(column: Column) -> list[bool]:
-    """Return which levels occur, in their order."""
+    """Return whether each level occurs, in the order of the levels."""
     if not isinstance(column, EncodedColumn):
         return [not column.all(), bool(column.any())]
     _, place = ordered_levels(column)
     counts = np.bincount(column.codes, minlength=len(place))
-    found = np.zeros(len(place), dtype=bool)
-    found[place] = counts > 0
-    return found.tolist()
+    occurs = np.zeros(len(place), dtype=bool)
+    occurs[place] = counts > 0
+    return occurs.tolist()
 
 
 def ordered_levels(column: Column) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Return the levels in order, missing (None) last, and the place of every code among them."""
+    """Return the sorted levels, missing (None) last, and the position of every code."""
     if not isinstance(column, EncodedColumn):
         return ["False", "True"], np.arange(2)
     named = [str(value) for value in column.labels]
@@ -50,19 +50,23 @@ def ordered_levels(column: Column) -> tuple[list[str | None], NDArray[np.int64]]
 def levels_of(
     name: str, column: Column, is_truth: bool
 ) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Return the levels in order, missing last, and the code of every row."""
+    """Return the sorted levels, missing last, and the position of the level of every row."""
     column = without_wide_text(column)
     if not isinstance(column, EncodedColumn) and len(column) and column.dtype.kind != "b":
-        accepted = "truth, or 0 and 1" if is_truth else "text"
+        needed = "booleans are needed (or 0 and 1)" if is_truth else "text is needed"
         if not (is_truth and np.isin(column, (0, 1)).all()):
-            raise DataError(f"feature {name!r} holds numbers; accepted here: {accepted}")
+            raise DataError(
+                f"feature {name!r} holds numbers where {needed}. Convert it to "
+                f"{'booleans' if is_truth else 'text'}.",
+                argument="X",
+            )
     levels, place = ordered_levels(column)
     codes = column.codes if isinstance(column, EncodedColumn) else column.astype(np.int64)
     return levels, place[codes]
 
 
 def name_of_missing(levels: Sequence[str]) -> str:
-    """Return what a missing value is called: no level that the data have."""
+    """Return a name for the missing value that no level has."""
     name = _MISSING
     while name in levels:
         name = f"({name})"
@@ -70,9 +74,10 @@ def name_of_missing(levels: Sequence[str]) -> str:
 
 
 def check_levels(name: str, n_levels: int) -> None:
-    """Refuse more levels than can be compared."""
+    """Raise if there are too many levels to compare."""
     if n_levels > _MOST_LEVELS:
         raise DataError(
-            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}, put them "
-            "into classes first"
+            f"feature {name!r} has {n_levels:,} levels; accepted: at most {_MOST_LEVELS}. Merge "
+            "levels first.",
+            argument="X",
         )

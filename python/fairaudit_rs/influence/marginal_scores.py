@@ -1,9 +1,10 @@
-"""Marginal proxy scores: how the influence moves with a feature, E[psi | x = 1] - E[psi | x = 0].
+"""Marginal proxy scores: the association of a feature with the influence of rows.
 
-A binary feature compares the rows with and without it, a categorical one all of its levels, a
-continuous one has the slope per standard deviation. Standard errors know that the rate itself, and
-for slopes the standard deviation, are estimated from the same rows. All of it is made of sums over
-the rows: of the parts of a row (`rates`) and their products, by column.
+A binary feature compares the rows with and without it, E[psi | x = 1] - E[psi | x = 0]; a
+categorical one all pairs of its levels; a continuous one has the slope per standard deviation.
+Standard errors include the error of estimating the rate, and for slopes the standard deviation,
+from the same rows. Everything is computed from sums of the terms of a row (see `rates`) and of
+their products, by column.
 """
 
 from __future__ import annotations
@@ -20,46 +21,46 @@ from .. import _native
 from ..inference.pvalues import chi_square_tail, t_quantile, t_upper_tail
 from .coding import Coding
 from .features import Feature
-from .rates import PARTS, MeasureValue, RateValue
+from .rates import N_TERMS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
 
-#: Events and non-events in every cell from which on intervals hold ...
+#: With at least so many events and non-events in every cell, intervals cover ...
 ENOUGH_EVENTS = 10.0
-#: ... and below which they are not given.
+#: ... and below this they are not given.
 FEW_EVENTS = 5.0
-_ONE = np.eye(PARTS)[0]
+_ONE = np.eye(N_TERMS)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class RowKinds:
-    """Distinct rows of a group in an order of their own, with how often each occurs."""
+    """The distinct rows of a group, in an order that does not depend on the data, with counts."""
 
     features: Floats
-    #: Label, score and their product, one row each.
-    parts: Floats
+    #: Label, score and their product: one column each.
+    terms: Floats
     count: Floats
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are of all kinds."""
+        """The total number of rows."""
         return float(self.count.sum())
 
 
-#: Places of a group's rows, and the labels and scores of all rows.
+#: The positions of a group's rows, and the labels and scores of all rows.
 GroupRows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.bool_], Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class KindSums:
-    """Rows of one kind of feature: their number, sums of parts, sums of products of parts."""
+    """Sums over rows: of the four terms (the first is the number of rows) and their products."""
 
     sums: Floats
     products: Floats
 
     @classmethod
     def from_rows(cls, rows: GroupRows, call: _native.Call) -> KindSums:
-        """Add up the rows of a group, in whatever order they come."""
+        """Add up the rows of a group; the result does not depend on their order."""
         one, label, score, both, square, both_square = _native.group_moments(rows, call)
         products = [
             [one, label, score, both],
@@ -76,7 +77,7 @@ class KindSums:
 
     @property
     def mean(self) -> Floats:
-        """The means of the parts."""
+        """The means of the terms."""
         return np.asarray(self.sums / self.n)
 
     def without(self, other: KindSums) -> KindSums:
@@ -93,9 +94,9 @@ class FeatureContrast:
 
     feature: str
     kind: str
-    #: () for slopes.
+    #: The levels compared; () for slopes.
     levels: tuple[str, ...]
-    #: The influence values of the score, as a sum over columns of the matrix.
+    #: The influence values of the score, as a combination of columns: (column, sign).
     columns: tuple[tuple[int, float], ...] = ()
     _: KW_ONLY
     #: "marginal", "ceteris_paribus" or "partialled_out".
@@ -110,7 +111,7 @@ class FeatureScore:
     _: KW_ONLY
     estimate: float
     standard_error: float
-    #: Of the t law; infinite for the normal one.
+    #: Degrees of freedom of the t law; infinite for the normal law.
     df: float
     #: The fewest events or non-events in a cell.
     n_events: float
@@ -123,12 +124,12 @@ class FeatureScore:
 
     @property
     def pvalue(self) -> float:
-        """Two-sided, of no difference."""
+        """The two-sided p-value of no difference."""
         return 2 * t_upper_tail(abs(self.t), self.df)
 
     @property
     def has_few_events(self) -> bool:
-        """Return whether its interval may be off for want of events."""
+        """Return whether there are too few events for a reliable interval."""
         return self.n_events < ENOUGH_EVENTS
 
     def interval(self, level: float) -> tuple[float, float]:
@@ -139,12 +140,12 @@ class FeatureScore:
 
 @dataclass(frozen=True, eq=False)
 class InfluenceColumn:
-    """The influence of a row on what a column of the matrix is asked for, as the core takes it."""
+    """The influence of a row on the score of a column, in the form that the core takes."""
 
     level: Floats
     slope: Floats
     curve: float
-    #: Mean and slope of u by the column, factor and spread of the leverage; 0 without a slope.
+    #: The mean and slope of u on the column, the factor and spread of the leverage; 0 if no slope.
     leverage: tuple[float, float, float, float]
 
 
@@ -163,10 +164,10 @@ class MarginalScores:
         self.all, self.value, self.features, self.call = whole, value, features, call
         self._native = _native.InfluenceRows(coding.native, coding.ones, rows, call)
         flat = self._native.sums
-        first, second = np.triu_indices(PARTS)
-        self._sums, self._squares = flat[:, :PARTS], flat[:, PARTS : 2 * PARTS]
-        self._products = np.empty((len(flat), PARTS, PARTS))
-        self._products[:, first, second] = self._products[:, second, first] = flat[:, 2 * PARTS :]
+        first, second = np.triu_indices(N_TERMS)
+        self._sums, self._squares = flat[:, :N_TERMS], flat[:, N_TERMS : 2 * N_TERMS]
+        self._products = np.empty((len(flat), N_TERMS, N_TERMS))
+        self._products[:, first, second] = self._products[:, second, first] = flat[:, 2 * N_TERMS :]
         self._columns = [_no_column() for _ in range(len(flat))]
         self.scores: list[FeatureScore] = []
         self.tests: dict[str, tuple[float, int]] = {}
@@ -175,15 +176,15 @@ class MarginalScores:
         self._add_slopes()
 
     def _cell(self, column: int) -> KindSums:
-        """Return the rows that a column of 0 and 1 marks."""
+        """Return the sums of the rows with 1 in a column."""
         return KindSums(self._sums[column], self._products[column])
 
     def _cells(self, columns: list[int]) -> KindSums:
-        """Return the rows that one of several columns marks."""
-        found = self._cell(columns[0])
+        """Return the sums of the rows with 1 in any of several columns."""
+        cell = self._cell(columns[0])
         for at in columns[1:]:
-            found = found + self._cell(at)
-        return found
+            cell = cell + self._cell(at)
+        return cell
 
     def _scores_of(self, feature: Feature) -> list[FeatureScore]:
         if feature.kind == "binary":
@@ -203,17 +204,17 @@ class MarginalScores:
             return refused_score(what, "constant in the target group")
         n_events = min(self._events(inside), self._events(outside))
         estimate = 0.0
-        of_inside, of_outside = np.zeros(PARTS), np.zeros(PARTS)
+        of_inside, of_outside = np.zeros(N_TERMS), np.zeros(N_TERMS)
         for weight, rate in self._rates():
-            gap = float(rate.excess @ (inside.mean - outside.mean))
-            base_gap = float(rate.base @ (inside.mean - outside.mean))
-            theta = gap / rate.mean_base
-            shared = base_gap * rate.excess / rate.mean_base + theta * _centred(rate)
+            gap = float(rate.deviation @ (inside.mean - outside.mean))
+            base_gap = float(rate.denominator @ (inside.mean - outside.mean))
+            theta = gap / rate.mean_denominator
+            shared = base_gap * rate.deviation / rate.mean_denominator + theta * _centred(rate)
             share = inside.n / self.all.n
-            excess = rate.excess - float(rate.excess @ inside.mean) * _ONE
-            of_inside += weight / rate.mean_base * (excess / share - shared)
-            excess = rate.excess - float(rate.excess @ outside.mean) * _ONE
-            of_outside += weight / rate.mean_base * (-excess / (1 - share) - shared)
+            excess = rate.deviation - float(rate.deviation @ inside.mean) * _ONE
+            of_inside += weight / rate.mean_denominator * (excess / share - shared)
+            excess = rate.deviation - float(rate.deviation @ outside.mean) * _ONE
+            of_outside += weight / rate.mean_denominator * (-excess / (1 - share) - shared)
             estimate += weight * theta
         variance, df = split_variance(
             [(inside, of_inside[None]), (outside, of_outside[None])], self.all.n
@@ -224,7 +225,7 @@ class MarginalScores:
     # -- categorical ---------------------------------------------------------------------------
 
     def _categorical(self, feature: Feature) -> list[FeatureScore]:
-        """Compare all levels in pairs; those with few events are one, as columns and in words."""
+        """Compare all pairs of levels; levels with few events are merged into one."""
         groups = self._merged(feature)
         cells = [self._cells(columns) for _, columns in groups]
         names = [name for name, _ in groups]
@@ -262,7 +263,7 @@ class MarginalScores:
         return scores
 
     def _merged(self, feature: Feature) -> list[tuple[str, list[int]]]:
-        """Put levels with few events together, and more of them until they have enough."""
+        """Merge levels with few events, and add the next smallest until the merged has enough."""
         events = {at: self._events(self._cell(at)) for at in feature.columns}
         named = dict(zip(feature.columns, feature.levels, strict=True))
         rich = [at for at in feature.columns if events[at] >= ENOUGH_EVENTS]
@@ -277,35 +278,50 @@ class MarginalScores:
         return [*((named[at], [at]) for at in rich), (f"other ({len(poor)} levels)", poor)]
 
     def _levels(self, cells: list[KindSums]) -> tuple[Floats, list[Floats], list[Floats]]:
-        """Return means of psi by level, and by cell the influence on each: in full, without B."""
+        """Return the means of psi by level, and by cell their influence values.
+
+        These come twice: with the error of estimating the mean denominator B, and without it.
+        """
         theta = np.zeros(len(cells))
-        full = [np.zeros((len(cells), PARTS)) for _ in cells]
-        plain = [np.zeros((len(cells), PARTS)) for _ in cells]
+        full = [np.zeros((len(cells), N_TERMS)) for _ in cells]
+        plain = [np.zeros((len(cells), N_TERMS)) for _ in cells]
         for weight, rate in self._rates():
             for k, level in enumerate(cells):
-                mean = float(rate.excess @ level.mean)
-                theta[k] += weight * mean / rate.mean_base
-                shared = float(rate.base @ level.mean) * rate.excess / rate.mean_base
-                own = (rate.excess - mean * _ONE) * self.all.n / level.n
+                mean = float(rate.deviation @ level.mean)
+                theta[k] += weight * mean / rate.mean_denominator
+                shared = (
+                    float(rate.denominator @ level.mean) * rate.deviation / rate.mean_denominator
+                )
+                own = (rate.deviation - mean * _ONE) * self.all.n / level.n
                 for c in range(len(cells)):
                     influence = (own if c == k else 0.0) - shared
-                    plain[c][k] += weight / rate.mean_base * influence
-                    influence = influence - mean / rate.mean_base * _centred(rate)
-                    full[c][k] += weight / rate.mean_base * influence
+                    plain[c][k] += weight / rate.mean_denominator * influence
+                    influence = influence - mean / rate.mean_denominator * _centred(rate)
+                    full[c][k] += weight / rate.mean_denominator * influence
         return theta, full, plain
 
     def _level_column(self, cell: KindSums, alone: bool) -> InfluenceColumn:
-        """Return what a column adds to the influence on its level.
+        """Return the influence of a column on the mean of its level.
 
-        Several columns may share a level: what all rows add stands in the first one alone.
+        If several columns share a level, only the first (``alone``) has the part of all rows.
         """
-        level, slope = np.zeros(PARTS), np.zeros(PARTS)
+        level, slope = np.zeros(N_TERMS), np.zeros(N_TERMS)
         for weight, rate in self._rates():
-            mean = float(rate.excess @ cell.mean)
-            slope += weight / rate.mean_base * (rate.excess - mean * _ONE) * self.all.n / cell.n
-            shared = float(rate.base @ cell.mean) * rate.excess / rate.mean_base
-            level -= weight / rate.mean_base * (shared + mean / rate.mean_base * _centred(rate))
-        return InfluenceColumn(level if alone else np.zeros(PARTS), slope, 0.0, (0.0,) * 4)
+            mean = float(rate.deviation @ cell.mean)
+            slope += (
+                weight
+                / rate.mean_denominator
+                * (rate.deviation - mean * _ONE)
+                * self.all.n
+                / cell.n
+            )
+            shared = float(rate.denominator @ cell.mean) * rate.deviation / rate.mean_denominator
+            level -= (
+                weight
+                / rate.mean_denominator
+                * (shared + mean / rate.mean_denominator * _centred(rate))
+            )
+        return InfluenceColumn(level if alone else np.zeros(N_TERMS), slope, 0.0, (0.0,) * 4)
 
     # -- continuous ----------------------------------------------------------------------------
 
@@ -316,19 +332,21 @@ class MarginalScores:
         spread = float(self._squares[at][0])
         if not spread > 0 or n < 3:
             return refused_score(what, "constant in the target group")
-        # Per standard deviation of ddof 1: the scaled feature has spread n - 1.
+        # Per standard deviation (ddof 1), so that the scaled feature has the sum of squares n - 1.
         along = self._sums[at] / spread
-        level, slope, curve, estimate = np.zeros(PARTS), np.zeros(PARTS), 0.0, 0.0
-        of_u = self.value.parts
+        level, slope, curve, estimate = np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, 0.0
+        of_u = self.value.coefficients
         for weight, rate in self._rates():
-            theta = float(rate.excess @ along) / rate.mean_base
-            base_slope = float(rate.base @ along)
+            theta = float(rate.deviation @ along) / rate.mean_denominator
+            base_slope = float(rate.denominator @ along)
             estimate += weight * theta
-            factor = weight / rate.mean_base
-            level -= factor * (base_slope * rate.excess / rate.mean_base + theta * _centred(rate))
-            mean = float(rate.excess @ self.all.mean)
-            slope += factor * n / spread * (rate.excess - mean * _ONE)
-            curve -= factor * n / spread * float(rate.excess @ along)
+            factor = weight / rate.mean_denominator
+            level -= factor * (
+                base_slope * rate.deviation / rate.mean_denominator + theta * _centred(rate)
+            )
+            mean = float(rate.deviation @ self.all.mean)
+            slope += factor * n / spread * (rate.deviation - mean * _ONE)
+            curve -= factor * n / spread * float(rate.deviation @ along)
             level -= weight * theta / 2 * _ONE
             curve += weight * theta / 2 * n / spread
         mean, along_u = float(of_u @ self.all.mean), float(of_u @ along)
@@ -337,7 +355,7 @@ class MarginalScores:
         return _scored(what, estimate, math.nan, math.inf, self._events(self.all))
 
     def _add_slopes(self) -> None:
-        """Take the products of all influence values; slopes get their standard errors from them."""
+        """Compute the products of all influence values, and the standard errors of slopes."""
         columns = self._columns
         influences = [
             np.append(np.concatenate([column.level, column.slope]), column.curve)
@@ -345,7 +363,7 @@ class MarginalScores:
         ]
         self.products, squares = self._native.gram(
             np.array(influences),
-            self.value.parts.tolist(),
+            self.value.coefficients.tolist(),
             np.array([column.leverage for column in columns]),
             self.call,
         )
@@ -360,7 +378,7 @@ class MarginalScores:
         return list(zip(self.value.measure.weights, self.value.rates, strict=True))
 
     def _events(self, cell: KindSums) -> float:
-        """Return the fewest events or non-events of a rate among some rows."""
+        """Return the fewest events or non-events of any rate in a cell."""
         return self.value.n_events(cell.sums)
 
     def correlation(self, scores: list[FeatureScore]) -> Floats:
@@ -377,7 +395,7 @@ class MarginalScores:
 def split_variance(cells: list[tuple[KindSums, Floats]], n_rows: float) -> tuple[Floats, Floats]:
     """Return the covariance of means of influence values, split by cell, and Satterthwaite's df.
 
-    By cell, the influence values are sums of the parts, one row of weights for each mean.
+    Each cell comes with the coefficients of its influence values on the terms, one row per mean.
     """
     size = len(cells[0][1])
     total, between, below = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
@@ -391,7 +409,7 @@ def split_variance(cells: list[tuple[KindSums, Floats]], n_rows: float) -> tuple
         below += np.maximum(np.diag(V), 0.0) ** 2 / (cell.n - 1)
         between += cell.n * np.outer(mean, mean) / n_rows**2
     total += between
-    # Rounding may leave less than nothing.
+    # Rounding may leave a variance below 0.
     np.fill_diagonal(total, np.maximum(np.diag(total), 0.0))
     below += np.diag(between) ** 2 / (n_rows - 1)
     df = np.full(size, math.nan)
@@ -400,15 +418,15 @@ def split_variance(cells: list[tuple[KindSums, Floats]], n_rows: float) -> tuple
 
 
 def _centred(rate: RateValue) -> Floats:
-    return np.asarray(rate.base - rate.mean_base * _ONE)
+    return np.asarray(rate.denominator - rate.mean_denominator * _ONE)
 
 
 def _no_column() -> InfluenceColumn:
-    return InfluenceColumn(np.zeros(PARTS), np.zeros(PARTS), 0.0, (0.0,) * 4)
+    return InfluenceColumn(np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, (0.0,) * 4)
 
 
 def refused_score(what: FeatureContrast, reason: str) -> FeatureScore:
-    """Return what stands in the place of a score that cannot be given."""
+    """Return a score of NaN with the reason why there is none."""
     nan, note = math.nan, f"refused: {reason}"
     return FeatureScore(what, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
 
@@ -416,7 +434,7 @@ def refused_score(what: FeatureContrast, reason: str) -> FeatureScore:
 def _scored(
     what: FeatureContrast, estimate: float, error: float, df: float, n_events: float
 ) -> FeatureScore:
-    """Return a score, or its refusal where too few events stand behind it."""
+    """Return a score, or a refused one if there are too few events."""
     if n_events < FEW_EVENTS:
         return refused_score(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
     note = note_on(n_events)
@@ -426,7 +444,7 @@ def _scored(
 
 
 def note_on(n_events: float) -> str:
-    """Say that a score has few events behind it; "" where they are enough."""
+    """Return the note on a score with few events; "" if there are enough."""
     if n_events >= ENOUGH_EVENTS:
         return ""
     return f"few events: {n_events:.3g} in a cell, so that it is not looked at with the others"

@@ -1,4 +1,4 @@
-"""Numbers that are missing: filled for regressions, with an indicator of the gap as a feature."""
+"""Fill missing numbers for regressions, and add an indicator of missingness as a feature."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MissingNumbers(Value):
-    """Columns of numbers with gaps, by name: the name of the indicator."""
+    """The columns that have missing numbers, each with the name of its indicator feature."""
 
+    #: The name of the indicator, by column.
     indicator: Mapping[str, str] = field(default_factory=dict)
     n_missing: Mapping[str, int] = field(default_factory=dict)
 
@@ -26,10 +27,11 @@ class MissingNumbers(Value):
     def from_columns(
         cls, columns: Mapping[str, Column]
     ) -> tuple[MissingNumbers, dict[str, Column]]:
-        """Return the gaps of some columns, and the columns without them.
+        """Return the missing numbers, and the columns filled and with indicators.
 
-        A gap becomes the mean of the column, of two values the more frequent one. What is filled in
-        changes no regression that knows the indicator, and no row that a model gets.
+        A missing number becomes the mean of the column, or the more frequent of two values. The
+        choice does not change regressions that include the indicator, nor the rows that a model
+        gets.
         """
         indicator: dict[str, str] = {}
         n_missing: dict[str, int] = {}
@@ -40,31 +42,31 @@ class MissingNumbers(Value):
             if values is None or gap is None or not gap.any():
                 filled[name] = column
                 continue
-            called = f"{name} is missing"
-            while called in columns:
-                called = f"({called})"
-            indicator[name], n_missing[name] = called, int(gap.sum())
-            filled[name] = np.where(gap, _usual(values[~gap]), values)
-            filled[called] = gap
+            indicator_name = f"{name} is missing"
+            while indicator_name in columns:
+                indicator_name = f"({indicator_name})"
+            indicator[name], n_missing[name] = indicator_name, int(gap.sum())
+            filled[name] = np.where(gap, _fill_value(values[~gap]), values)
+            filled[indicator_name] = gap
         return cls(indicator, n_missing), filled
 
     def restored(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return columns as they were given, with their gaps and without indicators."""
-        own = set(self.indicator.values())
-        found = {name: column for name, column in columns.items() if name not in own}
-        for name, called in self.indicator.items():
-            gap = np.asarray(columns[called], dtype=bool)
-            found[name] = np.where(gap, np.nan, found[name].astype(np.float64))
-        return found
+        """Return the original columns, with missing numbers and without indicators."""
+        indicators = set(self.indicator.values())
+        original = {name: column for name, column in columns.items() if name not in indicators}
+        for name, indicator_name in self.indicator.items():
+            gap = np.asarray(columns[indicator_name], dtype=bool)
+            original[name] = np.where(gap, np.nan, original[name].astype(np.float64))
+        return original
 
     def column_of(self, feature: str) -> str:
-        """Return the column that a feature is about."""
+        """Return the column of a feature; for an indicator, the column that it is about."""
         return next(
             (name for name, indicator in self.indicator.items() if indicator == feature), feature
         )
 
-    def told(self) -> list[str]:
-        """Say which columns have gaps, and what became of them."""
+    def notes(self) -> list[str]:
+        """Return a note on each column with missing numbers."""
         return [
             f"{name} is missing in {n:,} rows: regressions take its usual value there, and "
             f"{self.indicator[name]!r} is a feature of its own"
@@ -73,7 +75,7 @@ class MissingNumbers(Value):
 
 
 def _numbers(column: Column) -> Floats | None:
-    """Return numbers with NaN for gaps; None for text and truth."""
+    """Return numbers with NaN for missing values; None for text and booleans."""
     if not isinstance(column, EncodedColumn):
         return column.astype(np.float64) if column.dtype.kind == "f" else None
     try:
@@ -84,8 +86,8 @@ def _numbers(column: Column) -> Floats | None:
     return None if is_text else table[column.codes]
 
 
-def _usual(known: Floats) -> float:
-    """Return the mean, of two values the more frequent one; 0 of no value."""
+def _fill_value(known: Floats) -> float:
+    """Return the mean, or the more frequent of two values; 0 if no value is known."""
     if not len(known):
         return 0.0
     distinct, counts = np.unique(known, return_counts=True)

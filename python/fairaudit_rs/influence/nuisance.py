@@ -1,7 +1,8 @@
-"""Nuisances: probabilities given the features, cross-fitted: a row is predicted without its fold.
+"""Nuisance regressions: cross-fitted probabilities given the features.
 
-The default is a ridge logistic regression on main effects and pairwise products, with the penalty
-that loses least on held-out rows. Rows with the same features are one kind, with counts by fold.
+Each row is predicted by a fit without its fold. The default is a ridge logistic regression on main
+effects and pairwise products, with the penalty that minimises the log loss on held-out rows. Rows
+with the same features form one kind, with counts by fold.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from ..errors import ArgumentTypeError, DataError
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-#: Columns of main effects and pairwise products, beyond which there are main effects alone.
+#: With more columns of main effects and pairwise products, only main effects are used.
 _MOST_COLUMNS = 200
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
-#: Directions in which least squares know less than this part of what they know in the best one.
+#: Eigenvalues of the normal equations below this share of the largest are taken as 0.
 _UNKNOWN = 1e-13
-#: A pivot below this part of the largest entry may stand for such a direction.
+#: If a Cholesky pivot is below this share of the largest entry, the eigenvalues are checked.
 _UNCLEAR = 1e-9
-#: Spread of a feature, as a part of its mean, that is rounding.
+#: A standard deviation below this share of the mean is rounding.
 _ROUNDING = 1e-12
-#: Probabilities are kept this far from 0 and 1.
+#: Probabilities are clipped to this distance from 0 and 1.
 _LEAST = 1e-15
 
 
@@ -46,7 +47,7 @@ class RegressionBasis:
 
     @classmethod
     def from_features(cls, features: Floats, count: Floats) -> RegressionBasis:
-        """Return the basis of some rows: constant features stay 0."""
+        """Return the basis of some rows; constant features become 0."""
         total = count.sum()
         center = count @ features / total
         scale = np.sqrt(count @ (features - center) ** 2 / total)
@@ -66,11 +67,11 @@ class RegressionBasis:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Regressors:
-    """Rows as kinds of equal features, with their folds: what regressions are made on."""
+    """The rows of a regression as kinds of equal features, with fold and count of each row."""
 
-    #: By kind.
+    #: One row per kind.
     features: Floats
-    #: By row.
+    #: One entry per row.
     kind: Counts
     fold: Counts
     count: Floats
@@ -80,7 +81,7 @@ class Regressors:
     def from_features(
         cls, features: Floats, count: Floats, fold: Counts, call: _native.Call
     ) -> Regressors:
-        """Put rows with equal features together."""
+        """Group rows with equal features into kinds."""
         features = np.ascontiguousarray(features)
         if features.shape[1]:
             first, _, place = _native.distinct_rows(features, call)
@@ -90,7 +91,7 @@ class Regressors:
         return cls(features=features[first], kind=kind, fold=fold, count=count, call=call)
 
     def without(self, columns: tuple[int, ...]) -> Regressors:
-        """Return the same rows by the other features."""
+        """Return the same rows without some features."""
         fewer = Regressors.from_features(
             np.delete(self.features, columns, axis=1),
             np.ones(len(self.features)),
@@ -107,49 +108,49 @@ class Regressors:
 
     @property
     def n_folds(self) -> int:
-        """How many folds there are, two at least."""
+        """The number of folds, at least two."""
         return max(int(self.fold.max()) + 1, 2)
 
     @property
     def n_rows(self) -> float:
-        """How many rows there are."""
+        """The number of rows."""
         return float(self.count.sum())
 
     @cached_property
     def basis(self) -> RegressionBasis:
-        """The basis of these rows."""
+        """The regression basis of these rows."""
         return RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
 
     @cached_property
     def columns(self) -> _native.InfluenceDesign:
-        """The columns of the kinds."""
+        """The columns of the basis for every kind."""
         return self.basis.columns(self.features)
 
     def by_kind(self, values: Floats) -> Floats:
-        """Return the sums of count times a number of the rows, by kind."""
-        found = np.bincount(self.kind, self.count * values, len(self.features))
-        return found.astype(np.float64)
+        """Return the sums of count * value over the rows of each kind."""
+        sums = np.bincount(self.kind, self.count * values, len(self.features))
+        return sums.astype(np.float64)
 
     def by_fold(self, values: Floats) -> Floats:
-        """Return the sums of count times a number of the rows, by fold and kind."""
+        """Return the sums of count * value over the rows of each fold and kind."""
         n = len(self.features)
         flat = np.bincount(self.fold * n + self.kind, self.count * values, self.n_folds * n)
         return flat.reshape(self.n_folds, n).astype(np.float64)
 
-    def of_rows(self, found: Floats) -> Floats:
-        """Return what holds for a row in a table by fold and kind."""
-        return np.asarray(found[self.fold, self.kind])
+    def of_rows(self, table: Floats) -> Floats:
+        """Return the entry of each row in a table by fold and kind."""
+        return np.asarray(table[self.fold, self.kind])
 
     def means(self, *numbers: Floats) -> list[Floats]:
-        """Return the conditional means of some numbers by least squares, cross-fitted."""
+        """Return cross-fitted conditional means of some numbers, by least squares."""
         own = self.columns.gram(self.by_fold(np.ones(len(self.kind))), self.call)
         sums = [self.columns.sums(self.by_fold(y), self.call) for y in numbers]
         products = own.sum(axis=0) - own
-        found = []
+        solutions = []
         for fold in range(self.n_folds):
             right = [total.sum(axis=0) - total[fold] for total in sums]
-            found.append(_least_squares(products[fold], np.column_stack(right)))
-        coef = np.array(found).transpose(2, 0, 1)
+            solutions.append(_least_squares(products[fold], np.column_stack(right)))
+        coef = np.array(solutions).transpose(2, 0, 1)
         scores = [
             self.columns.scores(np.ascontiguousarray(coefficients), self.call)
             for coefficients in coef
@@ -158,7 +159,7 @@ class Regressors:
 
 
 def _least_squares(products: Floats, sums: Floats) -> Floats:
-    """Return the shortest solutions of normal equations."""
+    """Return the minimum-norm solutions of normal equations."""
     try:
         pivots = np.diag(np.linalg.cholesky(products)) ** 2
     except np.linalg.LinAlgError:
@@ -172,7 +173,7 @@ def _least_squares(products: Floats, sums: Floats) -> Floats:
 
 
 class CrossFit:
-    """Probabilities of a row to be positive, by the fit that has not seen its fold."""
+    """Cross-fitted probabilities of y = 1: each row is predicted by the fit without its fold."""
 
     def __init__(self, regressors: Regressors, y: Floats) -> None:
         self.regressors, self.y = regressors, y
@@ -187,19 +188,19 @@ class CrossFit:
 
     @cached_property
     def found(self) -> Floats:
-        """The probabilities of the rows as they are."""
+        """The probabilities of the rows at their own features."""
         return self.at(self.regressors.features)
 
     def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
-        """Return what a row adds to a number by the fit; None where that is not known.
+        """Return the influence of each row on a quantity through the fit; None if unknown.
 
-        The gradient is that of the number by the coefficients.
+        ``gradient`` returns the derivative of the quantity by the coefficients.
         """
         return None
 
 
 class RidgeLogistic(CrossFit):
-    """The default."""
+    """The default regression: ridge logistic."""
 
     def __init__(self, regressors: Regressors, y: Floats) -> None:
         super().__init__(regressors, y)
@@ -221,18 +222,18 @@ class RidgeLogistic(CrossFit):
         return np.ascontiguousarray(_expit(scores[0]))
 
     def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
-        """Return what a row adds to a number by the coefficients of all rows."""
-        of = self.regressors
+        """Return the influence of each row on a quantity, through the coefficients of all rows."""
+        rows = self.regressors
         shrink = self.penalty * self.coef
         shrink[0] = 0.0
-        turned = np.linalg.pinv(self.hessian) @ gradient(of, of.basis)
-        score, along = of.columns.scores(np.array([self.coef, turned]), of.call)
-        rest = self.y - _expit(score)[of.kind]
-        return np.asarray(of.n_rows * rest * along[of.kind] - shrink @ turned)
+        direction = np.linalg.pinv(self.hessian) @ gradient(rows, rows.basis)
+        score, along = rows.columns.scores(np.array([self.coef, direction]), rows.call)
+        residual = self.y - _expit(score)[rows.kind]
+        return np.asarray(rows.n_rows * residual * along[rows.kind] - shrink @ direction)
 
 
 class EstimatorFit(CrossFit):
-    """Fits of an estimator with `fit` and `predict_proba`."""
+    """A cross-fit by copies of an estimator with `fit` and `predict_proba`."""
 
     def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
         super().__init__(regressors, y)
@@ -251,21 +252,21 @@ class EstimatorFit(CrossFit):
 
     def at(self, features: Floats) -> Floats:
         """Return the probabilities of all rows, were the features of their kinds these."""
-        found = np.array([fit(features) for fit in self.fits])
-        return self.regressors.of_rows(np.clip(found, _LEAST, 1 - _LEAST))
+        predictions = np.array([fit(features) for fit in self.fits])
+        return self.regressors.of_rows(np.clip(predictions, _LEAST, 1 - _LEAST))
 
     def predict(self, features: Floats) -> Floats:
         """Return the probabilities of any rows, by a fit of all rows."""
         rows = self.regressors
         both = [rows.by_kind(1 - self.y), rows.by_kind(self.y)]
-        found = _learn(self.estimator, rows.features, *both)(features)
-        return np.clip(found, _LEAST, 1 - _LEAST)
+        predictions = _learn(self.estimator, rows.features, *both)(features)
+        return np.clip(predictions, _LEAST, 1 - _LEAST)
 
 
 def _learn(
     estimator: Any, features: Floats, negative: Floats, positive: Floats
 ) -> Callable[[Floats], Floats]:
-    """Fit a copy of an estimator to kinds of rows of both labels."""
+    """Fit a copy of an estimator to counts of both labels by kind; return its prediction."""
     both = [np.rint(counts).astype(np.int64) for counts in (negative, positive)]
     totals = [int(counts.sum()) for counts in both]
     if not all(totals):
@@ -274,28 +275,37 @@ def _learn(
     rows = np.concatenate([np.repeat(features, counts, axis=0) for counts in both])
     fit = _copy(estimator)
     fit.fit(rows, np.repeat([0, 1], totals))
-    return lambda rows: _of_one(fit, rows)
+    return lambda rows: _predicted(fit, rows)
 
 
-def _of_one(fit: Any, rows: Floats) -> Floats:
-    found = np.asarray(fit.predict_proba(rows), dtype=np.float64)
-    if found.shape != (len(rows), 2) or not ((found >= 0) & (found <= 1)).all():
+def _predicted(fit: Any, rows: Floats) -> Floats:
+    """Return the probabilities of the label 1, checked."""
+    probabilities = np.asarray(fit.predict_proba(rows), dtype=np.float64)
+    shape = (len(rows), 2)
+    if probabilities.shape != shape:
         raise DataError(
-            f"nuisance ({type(fit).__name__}) gives other numbers than the probabilities of 0 and "
-            f"1 for each row: of shape {found.shape} for {len(rows):,} rows; accepted: from 0 to 1"
+            f"nuisance ({type(fit).__name__}) returned probabilities of shape "
+            f"{probabilities.shape}; accepted: {shape}, for the labels 0 and 1",
+            argument="nuisance",
         )
-    return np.asarray(found[:, 1])
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise DataError(
+            f"nuisance ({type(fit).__name__}) returned numbers that are missing or outside 0 to 1. "
+            "Use an estimator whose predict_proba returns probabilities.",
+            argument="nuisance",
+        )
+    return np.asarray(probabilities[:, 1])
 
 
 def _copy(estimator: Any) -> Any:
-    """Return an estimator as it was before it was fitted, where scikit-learn knows it."""
+    """Return an unfitted clone of a scikit-learn estimator, or a deep copy of any other."""
     if hasattr(estimator, "get_params") and importlib.util.find_spec("sklearn") is not None:
         return importlib.import_module("sklearn.base").clone(estimator)
     return copy.deepcopy(estimator)
 
 
 def check_estimator(estimator: Any) -> None:
-    """Refuse what does not fit and predict."""
+    """Raise if an estimator cannot fit and predict."""
     if estimator is None:
         return
     lacking = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
@@ -323,26 +333,28 @@ def label_chance(
     estimator: Any,
     call: _native.Call,
 ) -> Floats:
-    """Return P(label = 1 | features) of kinds of rows, by one fit of as many of each as there are.
+    """Return P(label = 1 | features) for each kind of row, by one fit of all counted rows.
 
-    Kinds of which there are none are predicted too. Labels that are all the same have this chance.
+    Kinds with a count of 0 are predicted too. If all labels are the same, so are the probabilities.
     """
     check_estimator(estimator)
-    # By features and label: the last bit of a score does not move a row to another fold.
+    # Order by features and label, so that the last bit of a score does not change folds.
     first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
-    known = np.ascontiguousarray(features[first])
-    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(known))
+    distinct = np.ascontiguousarray(features[first])
+    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(distinct))
     kind, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
     y = (kind % 2).astype(np.float64)
     share = float(number @ y) / float(number.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.from_features(known[kind // 2], number, fold, call)
+    rows = Regressors.from_features(distinct[kind // 2], number, fold, call)
     if estimator is None:
-        found = RidgeLogistic(rows, y).predict(known)
+        probabilities = RidgeLogistic(rows, y).predict(distinct)
     else:
-        found = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(known)
-    return np.ascontiguousarray(found[place])
+        probabilities = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(
+            distinct
+        )
+    return np.ascontiguousarray(probabilities[place])
 
 
 def _expit(score: Floats) -> Floats:
@@ -351,14 +363,14 @@ def _expit(score: Floats) -> Floats:
 
 
 def deal_folds(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
-    """Deal the rows of kinds into folds in turn, in the order of the kinds.
+    """Deal rows into folds in turn, in the order of their kinds.
 
-    Returns the kind, the fold and the number of rows of every kind in every fold that has some.
+    Returns parallel arrays of kind, fold and count, for every kind and fold with rows.
     """
     start = np.cumsum(count) - count
     kinds, folds, counts = [], [], []
     for fold in range(n_folds):
-        # Rows number g, g + n_folds, ... of a kind's rows start .. start + count - 1.
+        # The rows start .. start + count - 1 of a kind whose number is fold modulo n_folds.
         number = (start + count - 1 - fold) // n_folds - (start - 1 - fold) // n_folds
         kind = np.flatnonzero(number)
         kinds.append(kind)

@@ -1,4 +1,4 @@
-"""A model as a function of rows of features: scores or decisions, also of rows that never were."""
+"""Call a model on feature rows, including hypothetical ones, for scores or decisions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Scores (P(Y = 1), from 0 to 1) or decisions of a model for rows of features."""
+    """A model as a function of features: scores (P(Y = 1), from 0 to 1) or decisions."""
 
     model: Any
-    #: The features as the user gave them: rows go to the model in this form.
+    #: The features as the user passed them: the model gets rows in this form.
     given: Any
     names: Sequence[str]
     decisions: bool
@@ -31,56 +31,58 @@ class Predictor:
         """Return a number from 0 to 1 for every row."""
         return self._scores(like_given(self.given, columns), len(columns[self.names[0]]))
 
-    def of_given(self) -> Floats:
-        """Return the scores of the rows as given."""
+    def predict_given(self) -> Floats:
+        """Return the numbers for the rows that the user passed."""
         if isinstance(self.given, Mapping):
             return self({name: np.asarray(self.given[name]) for name in self.names})
         return self._scores(self.given, len(self.given))
 
     def _scores(self, rows: Any, n: int) -> Floats:
         if self.decisions:
-            found = self._decide(rows)
+            predictions = self._decide(rows)
         else:
             if not hasattr(self.model, "predict_proba"):
                 raise ArgumentTypeError(
-                    f"model is a {type(self.model).__name__} without predict_proba; accepted: a "
-                    "model that has it, or decisions in y_pred",
+                    f"model is a {type(self.model).__name__} without predict_proba. Pass a model "
+                    "that has it, or decisions as y_pred=.",
                     argument="model",
                     mentions=("y_pred",),
                 )
-            found = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
-            if found.ndim == 2:
-                if found.shape[1] != 2:
+            predictions = np.asarray(self.model.predict_proba(rows), dtype=np.float64)
+            if predictions.ndim == 2:
+                if predictions.shape[1] != 2:
                     raise DataError(
-                        f"model has {found.shape[1]} classes; accepted: two", argument="model"
+                        f"model has {predictions.shape[1]} classes; accepted: two", argument="model"
                     )
-                found = found[:, 1]
-        if found.shape != (n,) or not ((found >= 0) & (found <= 1)).all():
+                predictions = predictions[:, 1]
+        if predictions.shape != (n,) or not ((predictions >= 0) & (predictions <= 1)).all():
             raise DataError(
-                "model gives other numbers than one from 0 to 1 for each row", argument="model"
+                "model did not return one number from 0 to 1 for each row. Pass a model that "
+                "predicts probabilities, or decisions of 0 and 1.",
+                argument="model",
             )
-        return found
+        return predictions
 
     def _decide(self, rows: Any) -> Floats:
         if hasattr(self.model, "decision"):
             return np.asarray(self.model.decision(rows), dtype=np.float64)
         if not hasattr(self.model, "predict"):
             raise ArgumentTypeError(
-                f"model is a {type(self.model).__name__} without predict; accepted: a model that "
-                "decides, or y_score",
+                f"model is a {type(self.model).__name__} without predict. Pass a model that has "
+                "it, or scores as y_score=.",
                 argument="model",
                 mentions=("y_score",),
             )
-        found = np.asarray(self.model.predict(rows))
+        predictions = np.asarray(self.model.predict(rows))
         classes = getattr(self.model, "classes_", (0, 1))
         if len(classes) != 2:
             raise DataError(f"model has {len(classes)} classes; accepted: two", argument="model")
-        return np.asarray(found == classes[1], dtype=np.float64)
+        return np.asarray(predictions == classes[1], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedPredictor:
-    """A model as a function of rows as they are coded."""
+    """A model as a function of encoded rows."""
 
     predictor: Predictor
     coding: Coding
@@ -92,13 +94,15 @@ class EncodedPredictor:
 
 
 def like_given(given: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """Return columns as rows in the form in which features were given: a frame or an array."""
+    """Return columns in the form in which the user passed features: a frame or an array."""
     package = type(given).__module__.partition(".")[0]
     if package in ("pandas", "polars") and hasattr(given, "columns"):
         return type(given)({name: like_column(given[name], columns[name]) for name in columns})
     if any(column.dtype.kind not in "biuf" for column in columns.values()):
         raise ArgumentTypeError(
-            "model does not go with text in X as it is given; accepted: a pandas or polars frame",
+            "model needs X as a pandas or polars frame when a feature is text. Convert X to a "
+            "frame.",
             argument="model",
+            mentions=("X",),
         )
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns.values()])

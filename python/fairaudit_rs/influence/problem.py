@@ -1,4 +1,4 @@
-"""The numbers of an audit: the gap, the influence of every row, and the marginal scores."""
+"""Compute an influence audit: the gap, the influence of every row, and the proxy scores."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from .marginal_scores import (
 from .missing_numbers import MissingNumbers
 from .quality import NuisanceFit
 from .question import InfluenceQuestion
-from .rates import Measure, MeasureValue, parts_of
+from .rates import Measure, MeasureValue, terms_of
 from .simultaneous import on_normal_scale, simultaneous_limits
 from .split import deal_at_random
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-#: A standard error that is rounding: variances are differences of sums of squares.
+#: Standard errors below this are rounding, because variances are differences of sums of squares.
 _NO_ERROR = 1e-7
-#: A score that is rounding, as a share of the largest influence of a row: scores are means of such
-#: values, and it would take more than 10^20 rows to tell one from 0.
+#: Scores below this share of the largest influence of a row are rounding: scores are means of
+#: influence values, and detecting such a score would take more than 10^20 rows.
 _NO_SCORE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupMeasure:
-    """The measure in rows of a group, and sums of their parts."""
+    """The measure of a group, with the sums that it comes from."""
 
     value: MeasureValue
-    #: Sums of parts and of their products, with weights where rows have them.
+    #: Sums of the terms and of their products, weighted if rows have weights.
     cell: KindSums
     n_rows: float
 
@@ -63,14 +63,14 @@ class GroupMeasure:
         )
 
     @classmethod
-    def of_parts(
-        cls, measure: Measure, parts: Floats, count: Floats, weight: Floats | None, name: str
+    def from_terms(
+        cls, measure: Measure, terms: Floats, count: Floats, weight: Floats | None, name: str
     ) -> GroupMeasure:
-        """Add up kinds of rows: their parts, how often each occurs, the weight of one row."""
+        """Add up distinct rows from their terms, counts and weights (of one row)."""
         once = count if weight is None else count * weight
         twice = once if weight is None else once * weight
         cell = KindSums(
-            (once[:, None] * parts).sum(axis=0), np.asarray((twice[:, None] * parts).T @ parts)
+            (once[:, None] * terms).sum(axis=0), np.asarray((twice[:, None] * terms).T @ terms)
         )
         return cls(
             value=MeasureValue.from_totals(measure, cell.sums, name),
@@ -80,45 +80,45 @@ class GroupMeasure:
 
     @property
     def variance(self) -> float:
-        """The variance of the measure, by its influence values."""
-        n, parts = self.n_rows, self.value.parts
+        """The variance of the measure, from its influence values."""
+        n, psi = self.n_rows, self.value.coefficients
         if n <= 1:
             return math.nan
-        # Rounding may leave less than 0 where all rows are the same.
-        square = max(float(parts @ self.cell.products @ parts), 0.0)
+        # Rounding may leave less than 0 if all rows are the same.
+        square = max(float(psi @ self.cell.products @ psi), 0.0)
         return square / self.cell.n**2 * (n / (n - 1))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowParts:
-    """The rows of both sides in disjoint parts: by kind of row, how many there are in each."""
+    """The rows of both sides, split into disjoint parts: counts by distinct row and part."""
 
     kinds: RowKinds
     count: Counts
-    #: Parts (1, label, score, both) of kinds of other rows.
+    #: The terms (1, y, f, y f) of the distinct rows of the others.
     others: Floats
     other_count: Counts
 
     def target(self, measure: Measure, part: int, weight: Floats | None = None) -> GroupMeasure:
-        """Return the target group's measure in a part, with weights by kind or without."""
-        parts = parts_of(*self.kinds.parts[:, :2].T)
+        """Return the target group's measure in a part, optionally with weights by distinct row."""
+        terms = terms_of(*self.kinds.terms[:, :2].T)
         count = self.count[:, part].astype(np.float64)
-        return GroupMeasure.of_parts(measure, parts, count, weight, "the target group")
+        return GroupMeasure.from_terms(measure, terms, count, weight, "the target group")
 
     def other(self, measure: Measure, part: int) -> GroupMeasure:
         """Return the others' measure in a part."""
         count = self.other_count[:, part].astype(np.float64)
-        return GroupMeasure.of_parts(measure, self.others, count, None, "the others")
+        return GroupMeasure.from_terms(measure, self.others, count, None, "the others")
 
 
 def others_name(target: Any) -> str:
-    """Return what the others are called beside the target group, which may have that name."""
+    """Return the name of the others, which differs from that of the target group."""
     return "all others" if target == "others" else "others"
 
 
 @dataclass(frozen=True, eq=False)
 class SimultaneousScore:
-    """A score, and what it is among all of them."""
+    """A score with its adjusted p-value and simultaneous interval."""
 
     score: FeatureScore
     adjusted_pvalue: float
@@ -132,35 +132,35 @@ class SimultaneousScore:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InfluenceProblem(Value):
-    """A target group with its features, and the others."""
+    """The data of an audit: a target group with its features, and the others."""
 
     measure: Measure
     #: Labels and scores of all rows.
     label: NDArray[np.bool_]
     score: Floats
-    #: The features of all rows, and which of them are those of the target group and the others.
+    #: The features of all rows, and the positions of the target group and of the others.
     coding: Coding
     positions: NDArray[np.int64]
     other_positions: NDArray[np.int64]
-    #: The features that are asked for.
+    #: The features that get scores.
     features: tuple[Feature, ...]
     target_name: Any
-    #: The model as a function of coded rows.
+    #: The model as a function of encoded rows.
     predict: Callable[[Floats], Floats] | None = None
     n_folds: int = 5
     n_threads: int | None = None
-    #: Whether scores with all else held fixed are those of the paper.
+    #: Whether scores with all else held fixed are the plug-in scores of the paper.
     plug_in: bool = False
-    #: What regressions are made with in the place of the default.
+    #: The estimator of regressions; None: the default.
     estimator: Any = None
-    #: The sensitive feature, for people.
+    #: The name of the sensitive feature.
     attribute: str = ""
-    #: Of numbers in the features.
+    #: Missing numbers in the features.
     gaps: MissingNumbers = field(default_factory=MissingNumbers)
 
     @property
     def shown_name(self) -> str:
-        """The name of the target group for people."""
+        """The target group with its attribute, for texts."""
         return group_name(self.target_name, self.attribute)
 
     @classmethod
@@ -173,7 +173,7 @@ class InfluenceProblem(Value):
         n_threads: int | None,
         estimator: Any = None,
     ) -> InfluenceProblem:
-        """Return the audit of a question."""
+        """Return the problem of a question."""
         return cls(
             measure=question.measure,
             label=question.label,
@@ -194,7 +194,7 @@ class InfluenceProblem(Value):
 
     @property
     def call(self) -> _native.Call:
-        """How native code is to run."""
+        """The call options of native code."""
         return _native.Call(self.n_threads)
 
     @cached_property
@@ -209,58 +209,58 @@ class InfluenceProblem(Value):
 
     @cached_property
     def rows(self) -> Floats:
-        """Label and score of the rows of the target group."""
+        """The labels and scores of the target group, one column each."""
         return np.column_stack([self.label[self.positions], self.score[self.positions]])
 
     @cached_property
     def others(self) -> Floats:
-        """Label and score of all other rows."""
-        places = self.other_positions
-        return np.column_stack([self.label[places], self.score[places]])
+        """The labels and scores of the others, one column each."""
+        positions = self.other_positions
+        return np.column_stack([self.label[positions], self.score[positions]])
 
     @property
     def group_rows(self) -> GroupRows:
-        """The rows of the target group as native code reads them."""
+        """The rows of the target group for native code."""
         return self.positions, self.label, self.score
 
     @cached_property
     def target_group(self) -> GroupMeasure:
-        """The target group."""
+        """The measure of the target group."""
         return GroupMeasure.from_rows(self.measure, self.group_rows, self.shown_name, self.call)
 
     @cached_property
     def other_group(self) -> GroupMeasure:
-        """All others."""
+        """The measure of the others."""
         rows = (self.other_positions, self.label, self.score)
         return GroupMeasure.from_rows(self.measure, rows, "the others", self.call)
 
     @property
     def gap(self) -> float:
-        """The measure of the target group less that of the others."""
+        """The measure of the target group minus that of the others."""
         return self.target_group.value.value - self.other_group.value.value
 
     @property
     def standard_error(self) -> float:
-        """Of the gap."""
+        """The standard error of the gap."""
         return math.sqrt(self.target_group.variance + self.other_group.variance)
 
     @property
     def pvalue(self) -> float:
-        """Two-sided, of no gap, by the normal law."""
+        """The two-sided p-value of no gap, by the normal law."""
         error = self.standard_error
         return 2 * upper_tail(abs(self.gap) / error) if error > 0 else math.nan
 
     @property
     def influence(self) -> Floats:
-        """By row of the target group, what it adds to the measure: psi."""
-        one, label, score, both = self.target_group.value.parts
+        """The influence psi of each row of the target group on the measure."""
+        one, label, score, both = self.target_group.value.coefficients
         y, f = self.label[self.positions], self.score[self.positions]
-        # By label, where a line in the score begins and its slope.
+        # Linear in the score, with an intercept and a slope by label.
         return np.asarray(np.where(y, one + label, one) + np.where(y, score + both, score) * f)
 
     @cached_property
     def distinct(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
-        """A row of each kind of the target group, how many there are, the kind of every row."""
+        """The first row and the count of each distinct row of the target group, and all kinds."""
         both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
         return _native.distinct_rows(both, self.call)
 
@@ -270,18 +270,18 @@ class InfluenceProblem(Value):
         first, counts, _ = self.distinct
         features = np.ascontiguousarray(self.matrix[first])
         label, score = self.rows[first].T
-        parts = np.ascontiguousarray(np.column_stack([label, score, label * score]))
+        terms = np.ascontiguousarray(np.column_stack([label, score, label * score]))
         count = counts.astype(np.float64)
-        return RowKinds(features, parts, count)
+        return RowKinds(features, terms, count)
 
     def parts(self, shares: Sequence[float], seed: int) -> RowParts:
-        """Deal the rows of both sides into parts at random."""
+        """Split the rows of both sides into parts at random."""
         kinds = self.kinds
         first, counts, _ = _native.distinct_rows(np.ascontiguousarray(self.others), self.call)
         return RowParts(
             kinds=kinds,
             count=deal_at_random(kinds.count.astype(np.int64), shares, seed, 0),
-            others=parts_of(*self.others[first].T),
+            others=terms_of(*self.others[first].T),
             other_count=deal_at_random(counts.astype(np.int64), shares, seed, 1),
         )
 
@@ -292,22 +292,22 @@ class InfluenceProblem(Value):
         return MarginalScores(self.coding, self.group_rows, whole, value, self.features, self.call)
 
     def half_width(self, level: float) -> float:
-        """Half of the interval of the gap."""
+        """Return half the width of the interval of the gap."""
         return _native.normal_quantile(0.5 + level / 2) * self.standard_error
 
     def scores(
         self, level: float, n_draws: int, seed: int, callback: Callable[[int, int], object] | None
     ) -> tuple[list[SimultaneousScore], tuple[NuisanceFit, ...]]:
-        """Return all scores, those not refused with what holds for all of their kind, and fits."""
+        """Return all scores with simultaneous limits, and the quality of the regressions."""
         tick = None if callback is None else lambda done: callback(done, n_draws)
         call = _native.Call(self.n_threads, tick)
         draws = _native.Draws(n_draws, seed=seed)
         least = _NO_ERROR * max(map(abs, self.measure.weights))
         marginal = self.marginal
-        found = _together(marginal.scores, marginal.correlation, level, draws, call, least)
+        scores = _with_limits(marginal.scores, marginal.correlation, level, draws, call, least)
         if self.predict is None:
-            return self._settled(found), ()
-        alone = HeldFixedScores(
+            return self._without_rounding(scores), ()
+        held_fixed = HeldFixedScores(
             kinds=self.kinds,
             value=self.target_group.value,
             features=self.features,
@@ -318,21 +318,21 @@ class InfluenceProblem(Value):
             estimator=self.estimator,
         )
         draws = _native.Draws(n_draws, seed=seed, series=1)
-        found += _together(alone.scores, alone.correlation, level, draws, call, least)
-        return self._settled(found), alone.fits
+        scores += _with_limits(held_fixed.scores, held_fixed.correlation, level, draws, call, least)
+        return self._without_rounding(scores), held_fixed.fits
 
-    def _settled(self, found: list[SimultaneousScore]) -> list[SimultaneousScore]:
-        """Return scores, those that are rounding as 0."""
+    def _without_rounding(self, scores: list[SimultaneousScore]) -> list[SimultaneousScore]:
+        """Return scores, with those that are rounding set to 0."""
         least = _NO_SCORE * float(np.abs(self.influence).max())
         return [
             replace(score, score=replace(score.score, estimate=0.0))
             if abs(score.score.estimate) <= least
             else score
-            for score in found
+            for score in scores
         ]
 
 
-def _together(
+def _with_limits(
     scores: list[FeatureScore],
     correlation: Callable[[list[FeatureScore]], Floats],
     level: float,
@@ -340,26 +340,30 @@ def _together(
     call: _native.Call,
     least: float,
 ) -> list[SimultaneousScore]:
-    """Return scores with what holds for all of them that are not refused.
+    """Return scores with adjusted p-values and simultaneous intervals, NaN for refused ones.
 
-    Standard errors up to the least one are rounding.
+    Scores with a standard error up to ``least`` are refused: it is rounding.
     """
-    nothing = (math.nan, math.nan)
+    undefined = (math.nan, math.nan)
     scores = [
         refused_score(feature_score.what, "the same in every row")
         if feature_score.standard_error <= least
         else feature_score
         for feature_score in scores
     ]
-    # With few events a score is too often far out: it would spoil what holds for all of them.
-    shown = [
+    # Scores with few events have heavy tails and would invalidate the limits of all others.
+    eligible = [
         feature_score
         for feature_score in scores
         if feature_score.standard_error > 0 and not feature_score.has_few_events
     ]
-    known: dict[int, SimultaneousScore] = {}
-    if shown:
-        pvalues, intervals = simultaneous_limits(shown, correlation(shown), level, draws, call)
-        for score, pvalue, interval in zip(shown, pvalues, intervals, strict=True):
-            known[id(score)] = SimultaneousScore(score, pvalue, interval)
-    return [known.get(id(score), SimultaneousScore(score, math.nan, nothing)) for score in scores]
+    limited: dict[int, SimultaneousScore] = {}
+    if eligible:
+        pvalues, intervals = simultaneous_limits(
+            eligible, correlation(eligible), level, draws, call
+        )
+        for score, pvalue, interval in zip(eligible, pvalues, intervals, strict=True):
+            limited[id(score)] = SimultaneousScore(score, pvalue, interval)
+    return [
+        limited.get(id(score), SimultaneousScore(score, math.nan, undefined)) for score in scores
+    ]

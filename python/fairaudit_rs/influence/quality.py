@@ -1,4 +1,4 @@
-"""How good the regressions behind an audit are: what they tell apart, calibration, overlap."""
+"""Measure the quality of the regressions of an audit: AUC, calibration and overlap."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ Floats = NDArray[np.float64]
 _BINS = 10
 _MOST_STEPS = 50
 _CLOSE = 1e-10
-#: Slopes beyond this come from separated labels.
+#: Steeper slopes come from separated labels.
 _STEEPEST = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
 class NuisanceFit:
-    """How a probability given the features was found, and how good it is on rows it has not seen.
+    """The method and the out-of-sample quality of a fitted probability.
 
     Attributes
     ----------
     of : str
-        The probability.
+        The name of the probability.
     learner : str
         ``"ridge logistic, main effects and products"``, ``"ridge logistic, main effects"``,
         ``"given"``, or the class of an estimator.
     penalty : float
-        That of the regression; NaN for others.
+        The penalty of the ridge regression; NaN for others.
     auc : float
-        The chance that a positive row has a larger probability than another one.
+        The chance that a positive row has a larger probability than a negative one.
     calibration_slope : float
-        Of a logistic regression of the label on the logit of the probability: 1 where it is
-        calibrated, below 1 where it is too sure.
+        The slope of a logistic regression of the label on the logit of the probability: 1 if
+        calibrated, below 1 if overconfident.
     calibration_error : float
-        The mean absolute difference of the mean probability and the share of positive rows, over
-        ten bins of equal numbers of rows by probability; some of it is noise.
+        The mean absolute difference between the mean probability and the share of positive rows,
+        over ten equal-sized bins by probability; some of it is noise.
     smallest, largest : float
         The smallest and the largest probability.
     largest_share : float
-        The largest share that one row has of the weights 1 / e among the rows of its label, e the
-        probability of that label: without overlap one row stands for many.
+        The largest share of one row in the weights 1 / e of its label, with e the probability of
+        that label; a large share means that there is no overlap.
     """
 
     of: str
@@ -59,7 +59,7 @@ class NuisanceFit:
 
 
 def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
-    """Say how good a cross-fitted regression is."""
+    """Return the quality of a cross-fitted regression."""
     rows = fitted.regressors
     count, positive = rows.by_fold(np.ones(len(fitted.y))), rows.by_fold(fitted.y)
     p = np.zeros(count.shape)
@@ -71,7 +71,7 @@ def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
 
 
 def learner_name(fitted: CrossFit) -> str:
-    """Say what made a regression."""
+    """Return the name of the learner of a regression."""
     if isinstance(fitted, EstimatorFit):
         return fitted.name
     products = " and products" if fitted.regressors.basis.pairs else ""
@@ -81,7 +81,7 @@ def learner_name(fitted: CrossFit) -> str:
 def measure_fit(
     of: str, learner: str, p: Floats, y: Floats, count: Floats, penalty: float = math.nan
 ) -> NuisanceFit:
-    """Say how good probabilities are for rows with counts and shares of positive ones."""
+    """Return the quality of probabilities for rows with counts and shares of positive labels."""
     order = np.lexsort((y, p))
     p, y, count = p[order], y[order], count[order]
     return NuisanceFit(
@@ -98,7 +98,7 @@ def measure_fit(
 
 
 def _auc(p: Floats, y: Floats, count: Floats) -> float:
-    """Return the chance that a positive row is above a negative one, half of it for equal ones."""
+    """Return the chance that a positive row is above a negative one; ties count half."""
     _, place = np.unique(p, return_inverse=True)
     positive, negative = np.bincount(place, count * y), np.bincount(place, count * (1 - y))
     pairs = positive.sum() * negative.sum()
@@ -107,7 +107,7 @@ def _auc(p: Floats, y: Floats, count: Floats) -> float:
 
 
 def _slope(p: Floats, y: Floats, count: Floats) -> float:
-    """Return the slope of a logistic regression on the logit; NaN where there is none."""
+    """Return the slope of a logistic regression on the logit; NaN if it does not exist."""
     positive = float(count @ y)
     inside = (p > 0) & (p < 1)
     p, y, count = p[inside], y[inside], count[inside]
@@ -117,11 +117,11 @@ def _slope(p: Floats, y: Floats, count: Floats) -> float:
     coef = np.array([0.0, 1.0])
     for _ in range(_MOST_STEPS):
         with np.errstate(over="ignore"):
-            found = 1 / (1 + np.exp(-x @ coef))
-        spread = x.T @ (x * (count * found * (1 - found))[:, None])
+            fitted = 1 / (1 + np.exp(-x @ coef))
+        spread = x.T @ (x * (count * fitted * (1 - fitted))[:, None])
         if not np.linalg.det(spread) > 0:
             return math.nan
-        step = np.linalg.solve(spread, x.T @ (count * (y - found)))
+        step = np.linalg.solve(spread, x.T @ (count * (y - fitted)))
         coef = coef + step
         if not abs(coef[1]) < _STEEPEST:
             return math.nan
@@ -131,7 +131,7 @@ def _slope(p: Floats, y: Floats, count: Floats) -> float:
 
 
 def _error(p: Floats, y: Floats, count: Floats) -> float:
-    """Return the mean absolute error in bins of equal numbers; equal rows stay together."""
+    """Return the mean absolute error over equal-sized bins; tied rows share a bin."""
     values, place = np.unique(p, return_inverse=True)
     number = np.bincount(place, count)
     rest = np.bincount(place, count * (y - p))

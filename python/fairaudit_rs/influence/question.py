@@ -1,4 +1,4 @@
-"""From the arguments of `influence_audit` to a group, the others, and columns of features."""
+"""Read the arguments of `influence_audit`: the target group, the others, and their features."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from .rates import Measure
 
 Floats = NDArray[np.float64]
 
-#: Scores of one model differ by less, in single precision too.
+#: The most that scores of the same model differ, even in single precision.
 _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InfluenceQuestion:
-    """Labels, scores and features of all rows, and which are the target group and the others."""
+    """The labels, scores and features of all rows, and the positions of both sides."""
 
     measure: Measure
-    #: Labels (False where none are needed) and scores of all rows as given.
+    #: Labels (False if none are needed) and scores of all rows, in the order of the data.
     label: NDArray[np.bool_]
     score: Floats
-    #: Places of the rows of the target group and the others among them.
+    #: Positions of the rows of the target group and of the others.
     rows: NDArray[np.int64]
     other_rows: NDArray[np.int64]
-    #: Places of the groups of the other rows in `other_names`.
+    #: For each row of the others, the position of its group in `other_names`.
     other_group: NDArray[np.int64]
     coding: Coding
-    #: Those that are asked for.
+    #: The features that get scores.
     features: tuple[Feature, ...]
-    #: The score of coded rows; None without a model.
+    #: The score of encoded rows; None without a model.
     predict: Callable[[Floats], Floats] | None
     target_name: Any
     other_names: tuple[Any, ...]
@@ -53,15 +53,15 @@ class InfluenceQuestion:
     of_scores: bool
     n_rows: int
     n_missing: int
-    #: Of numbers in the features.
+    #: Missing numbers in the features.
     gaps: MissingNumbers
-    #: What a reader must know of how the rows were read.
+    #: Notes on how the rows were read.
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class InfluenceArguments:
-    """The arguments of `influence_audit` that say what is looked at."""
+    """The arguments of `influence_audit` that define the question."""
 
     measure: Measure
     y_true: Any
@@ -77,7 +77,7 @@ class InfluenceArguments:
     pos_label: Label
     missing: str | None = None
     n_threads: int | None = None
-    #: Whether numbers may be missing.
+    #: Whether features may have missing numbers.
     takes_gaps: bool = False
 
     def pose(self) -> InfluenceQuestion:
@@ -95,58 +95,60 @@ class InfluenceArguments:
         )
         self._check(table)
         table = table.loaded()
-        what = "y_pred" if "y_pred" in table.roles else "y_score"
-        wanted = [name for name in ("y_true", what) if name in table.roles]
-        rows = table.rows(columns=wanted, pos_label=self.pos_label)
+        role = "y_pred" if "y_pred" in table.roles else "y_score"
+        roles = [name for name in ("y_true", role) if name in table.roles]
+        rows = table.rows(columns=roles, pos_label=self.pos_label)
         existing = list(rows.cells.group_sizes())
         key = find_group("target", self.target, existing)
         if len(existing) < 2:
             raise DataError(
-                f"only one group: every row is {group_name(group_label(key))!r}; a gap needs others"
+                f"only one group: every row is {group_name(group_label(key))!r}. Pass rows of at "
+                "least two groups.",
+                argument="sensitive_features",
             )
         code = rows.cells.groups.index(key)
-        known = np.array([None not in group for group in rows.cells.groups])
+        in_group = np.array([None not in group for group in rows.cells.groups])
         own = np.flatnonzero(rows.group == code)
-        rest = known.copy()
+        rest = in_group.copy()
         rest[code] = False
         others = np.flatnonzero(rest[rows.group])
         columns = self._columns(table, names, len(rows.group))
-        coding, gaps = self._coded(columns)
-        predictor = self._predictor(columns, what)
-        if what in rows.columns:
-            score = self._score(rows.columns[what], what)
+        coding, gaps = self._encode_features(columns)
+        predictor = self._predictor(columns, role)
+        if role in rows.columns:
+            score = self._score(rows.columns[role], role)
         else:
             assert predictor is not None
-            score = predictor.of_given()
-        truth = rows.columns.get("y_true")
+            score = predictor.predict_given()
+        label = rows.columns.get("y_true")
         predict = None
         if predictor is not None:
             predict = EncodedPredictor(predictor, coding, gaps)
-            self._check_model(predict(coding.matrix(own)), score[own], what)
+            self._check_model(predict(coding.matrix(own)), score[own], role)
         return InfluenceQuestion(
             measure=self.measure,
-            label=np.zeros(len(score), dtype=bool) if truth is None else truth,
+            label=np.zeros(len(score), dtype=bool) if label is None else label,
             score=np.ascontiguousarray(score),
             rows=own,
             other_rows=others,
-            other_group=_places(rows.cells.groups, [name for name in existing if name != key])[
+            other_group=_positions(rows.cells.groups, [name for name in existing if name != key])[
                 rows.group[others]
             ],
             coding=coding,
-            features=self._asked(coding, gaps),
+            features=self._requested_features(coding, gaps),
             predict=predict,
             target_name=group_label(key),
             other_names=tuple(group_label(other) for other in existing if other != key),
             attribute=attribute_name(rows.cells.sensitive_features),
-            of_scores=what == "y_score" and not bool(((score == 0) | (score == 1)).all()),
+            of_scores=role == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
             gaps=gaps,
             notes=tuple(rows.cells.notes),
         )
 
-    def _coded(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
-        """Return how the features are coded; gaps are looked for where coding finds one."""
+    def _encode_features(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
+        """Return the encoding of the features; missing numbers are filled only if there are any."""
         sets = self.sets or {}
         try:
             return Coding.from_columns(columns, sets, self.n_threads), MissingNumbers()
@@ -164,18 +166,17 @@ class InfluenceArguments:
             return []
         if self.data is None:
             raise ArgumentError(
-                "X is None; accepted: features, or data= with features= by name",
+                "X is None. Pass the features as X=, or data= with their names in features=.",
                 argument="X",
-                mentions=(
-                    "data",
-                    "features",
-                ),
+                mentions=("data", "features"),
+                code="missing-argument",
             )
         if self.features is None:
             raise ArgumentError(
-                "features is None; with data= it names the columns to look at",
+                "features is None. With data=, name the columns of the features in features=.",
                 argument="features",
                 mentions=("data",),
+                code="missing-argument",
             )
         self._check_names(self.features)
         return list(self.features)
@@ -183,28 +184,34 @@ class InfluenceArguments:
     def _check(self, table: AuditTable) -> None:
         if self.y_pred is not None and self.y_score is not None:
             raise ArgumentTypeError(
-                "y_pred and y_score are both given; pass one",
+                "y_pred and y_score are both given. Pass one of them.",
                 argument="y_pred",
                 mentions=("y_score",),
                 code="conflicting-arguments",
             )
-        nothing = "y_pred" not in table.roles and "y_score" not in table.roles
-        if nothing and self.model is None:
+        has_neither = "y_pred" not in table.roles and "y_score" not in table.roles
+        if has_neither and self.model is None:
             raise ArgumentError(
-                "y_pred and y_score are None; accepted: decisions, or scores",
+                "y_pred and y_score are None. Pass decisions as y_pred=, or scores as y_score=.",
                 argument="y_pred",
                 mentions=("y_score",),
+                code="missing-argument",
             )
         if self.measure.needs_labels and "y_true" not in table.roles:
-            raise ArgumentError(f"y_true is None; {self.measure.name} needs it", argument="y_true")
+            raise ArgumentError(
+                f"y_true is None, but {self.measure.name} needs labels. Pass y_true=.",
+                argument="y_true",
+                code="missing-argument",
+            )
 
     @staticmethod
-    def _score(column: NDArray[Any], what: str) -> Floats:
+    def _score(column: NDArray[Any], role: str) -> Floats:
         score = np.asarray(column, dtype=np.float64)
         if ((score < 0) | (score > 1)).any():
             row = int(((score < 0) | (score > 1)).argmax())
             raise DataError(
-                f"{what} is {score[row]:g} in row {row}; accepted: probabilities, from 0 to 1"
+                f"{role} is {score[row]:g} in row {row}; accepted: probabilities from 0 to 1",
+                argument=role,
             )
         return score
 
@@ -216,11 +223,13 @@ class InfluenceArguments:
         check_indices(indices_of({"the labels and scores": table.index, "X": self.X}))
         columns = dict(named_columns(self.X))
         if not columns:
-            raise ArgumentError("X has no columns; accepted: at least one feature", argument="X")
+            raise ArgumentError("X has no columns. Pass at least one feature.", argument="X")
         lengths = {len(column) for column in columns.values()} - {n_rows}
         if lengths:
             raise DataError(
-                f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}", argument="X"
+                f"X has {min(lengths):,} rows; the labels and scores have {n_rows:,}. Pass the "
+                "features of the same rows.",
+                argument="X",
             )
         if self.features is None:
             return columns
@@ -228,9 +237,12 @@ class InfluenceArguments:
         lacking = [name for name in self.features if name not in columns]
         if lacking:
             raise ColumnError(
-                f"features names {lacking[0]!r}; X has {', '.join(columns)}", argument="features"
+                f"features names {lacking[0]!r}, which is not a column of X. The columns are "
+                f"{', '.join(columns)}.",
+                argument="features",
+                mentions=("X",),
             )
-        # A model needs all of them.
+        # A model needs all features, even if scores are requested for some.
         chosen = columns if self.model is not None else self.features
         return {name: columns[name] for name in chosen}
 
@@ -242,11 +254,11 @@ class InfluenceArguments:
         if not len(features):
             instead = "" if self.X is None else ", or None for all"
             raise ArgumentError(
-                f"features is empty; accepted: names of columns{instead}", argument="features"
+                f"features is empty; accepted: column names{instead}", argument="features"
             )
 
-    def _asked(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
-        """Return the features that are asked for: a model needs all, and may be asked for some."""
+    def _requested_features(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
+        """Return the features that get scores."""
         if self.features is None or self.X is None:
             return coding.features
         sets = self.sets or {}
@@ -257,27 +269,32 @@ class InfluenceArguments:
             or set(sets.get(feature.name, ())) & set(self.features)
         )
 
-    def _predictor(self, columns: Mapping[str, Column], what: str) -> Predictor | None:
-        """Return the model as a function, None without one."""
+    def _predictor(self, columns: Mapping[str, Column], role: str) -> Predictor | None:
+        """Return the model as a function; None without one."""
         if self.model is None:
             return None
         if self.X is None:
             raise ArgumentTypeError(
-                "model does not go with data without X; accepted: X", argument="model"
+                "model needs the features as X=. Pass X=, or remove the model.",
+                argument="model",
+                mentions=("X",),
+                code="missing-argument",
             )
-        return Predictor(self.model, self.X, tuple(columns), what == "y_pred")
+        return Predictor(self.model, self.X, tuple(columns), role == "y_pred")
 
     @staticmethod
-    def _check_model(found: Floats, given: Floats, what: str) -> None:
-        """Refuse predictions that are not those of the model."""
-        differ = np.abs(found - given) > _ROUNDING
+    def _check_model(predicted: Floats, given: Floats, role: str) -> None:
+        """Raise if the given decisions or scores are not those of the model."""
+        differ = np.abs(predicted - given) > _ROUNDING
         if differ.any():
             raise DataError(
-                f"{what} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
-                "the target group; accepted: what the model says of X"
+                f"{role} differs from the model in {int(differ.sum()):,} of {len(given):,} rows of "
+                f"the target group. Pass the model that made {role}, or no model.",
+                argument=role,
+                mentions=("model",),
             )
 
 
-def _places(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
-    """Return by code of a group its place among some, -1 where it is not one of them."""
+def _positions(groups: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
+    """Return the position of each group among the names, -1 if it is not among them."""
     return np.array([names.index(name) if name in names else -1 for name in groups], dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Rates of a group with scores in the place of decisions, and what each row adds to them.
+"""Read `metric=` of the influence audit, and compute group rates and the influence of each row.
 
-A rate is R = sum a / sum b over the rows of a group. Both a and b are sums of four numbers of a
-row, its parts: 1, the label y, the score f, and y f. With u = a - R b and B = mean b, the influence
-of a row on the rate is psi = u / B.
+A rate is R = sum a / sum b over the rows of a group. Both a and b are linear combinations of four
+terms of a row: 1, the label y, the score f (in place of a decision) and y f. With u = a - R b and
+B = mean b, the influence of a row on the rate is psi = u / B.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..metrics.metric import AnyMetric
 
 Floats = NDArray[np.float64]
 
-#: 1, y, f, y f.
-PARTS = 4
+#: The terms of a row: 1, y, f, y f.
+N_TERMS = 4
 
 
 @dataclass(frozen=True)
 class RateFormula:
-    """A rate by the parts of a row: what goes into its numerator and its denominator."""
+    """A rate, as the coefficients of its numerator and denominator on the four terms of a row."""
 
     name: str
     numerator: tuple[float, float, float, float]
@@ -47,13 +47,13 @@ RATES = {
 }
 
 
-#: Metrics that are no rates.
-ALIGNMENTS = ("calibration", "divergence")
+#: Measures that are not ratios of sums; `alignment` computes them.
+NOT_RATES = ("calibration", "divergence")
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A weighted sum of rates: what is compared between the target group and the others."""
+    """The measure that is compared between the target group and the others: a sum of rates."""
 
     name: str
     rates: tuple[RateFormula, ...]
@@ -61,7 +61,7 @@ class Measure:
 
     @property
     def needs_labels(self) -> bool:
-        """Return whether labels play a part."""
+        """Return whether the measure uses labels."""
         if self.name == "calibration":
             return True
         sides = [side for rate in self.rates for side in (rate.numerator, rate.denominator)]
@@ -69,11 +69,11 @@ class Measure:
 
 
 def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
-    """Return the rate of a name, or the sum of several by weight."""
+    """Return the measure for the name of a metric, or for a dict of weights by name."""
     if isinstance(metric, Mapping):
         if not metric:
             raise ArgumentError(
-                "metric is an empty dict; accepted: weights of rates by name", argument="metric"
+                "metric is an empty dict; accepted: a dict of weights by rate", argument="metric"
             )
         for name, weight in metric.items():
             if not is_number(weight):
@@ -83,15 +83,16 @@ def measure_of(metric: AnyMetric | Mapping[str, float]) -> Measure:
                 )
             if not np.isfinite(weight) or weight == 0:
                 raise ArgumentError(
-                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number but 0",
+                    f"metric gives {name!r} the weight {weight!r}; accepted: a finite number other "
+                    "than 0",
                     argument="metric",
                 )
         rates = tuple(_rate(name) for name in metric)
-        shown = " + ".join(
+        name = " + ".join(
             f"{weight:g} {rate.name}" for rate, weight in zip(rates, metric.values(), strict=True)
         )
-        return Measure(shown, rates, tuple(float(weight) for weight in metric.values()))
-    if isinstance(metric, str) and metric in ALIGNMENTS:
+        return Measure(name, rates, tuple(float(weight) for weight in metric.values()))
+    if isinstance(metric, str) and metric in NOT_RATES:
         return Measure(str(metric), (), ())
     rate = _rate(metric)
     return Measure(rate.name, (rate,), (1.0,))
@@ -101,9 +102,9 @@ def _rate(metric: AnyMetric) -> RateFormula:
     name = registry.get(metric).name
     if name not in RATES:
         raise ArgumentError(
-            f"metric is {name!r}, which has no influence of scores; accepted: "
+            f"metric is {name!r}, which is not supported by influence_audit; accepted: "
             f"{', '.join(map(repr, RATES))}, or a dict of them by weight; or one of "
-            f"{' and '.join(map(repr, ALIGNMENTS))}",
+            f"{' and '.join(map(repr, NOT_RATES))}",
             argument="metric",
         )
     return RATES[name]
@@ -111,34 +112,37 @@ def _rate(metric: AnyMetric) -> RateFormula:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RateValue:
-    """A rate of a group, with what its influence is made of."""
+    """A rate of a group, with the coefficients of its influence."""
 
     rate: RateFormula
     value: float
-    #: By part, what a row adds: u = a - R b.
-    excess: Floats
-    #: By part: b.
-    base: Floats
+    #: The coefficients of u = a - R b on the four terms.
+    deviation: Floats
+    #: The coefficients of b on the four terms.
+    denominator: Floats
     #: The mean of b.
-    mean_base: float
+    mean_denominator: float
 
     @classmethod
     def from_totals(cls, rate: RateFormula, totals: Floats, group: str) -> RateValue:
-        """Return the rate of rows whose parts have these sums, the first one their weight."""
-        above, below = np.array(rate.numerator, float), np.array(rate.denominator, float)
-        base = float(below @ totals)
-        if not base > 0:
+        """Return the rate from the sums of the four terms; the first sum is the total weight."""
+        numerator = np.array(rate.numerator, float)
+        denominator = np.array(rate.denominator, float)
+        total = float(denominator @ totals)
+        if not total > 0:
             raise NotMeasurableError(
-                f"group {group!r} has no rows in the denominator of {rate.name}, which is not "
-                "defined there; choose another metric or another target"
+                f"group {group!r} has no rows in the denominator of {rate.name}, so the rate is "
+                "undefined. Choose another metric or another target.",
+                argument="metric",
+                mentions=("target",),
             )
-        value = float(above @ totals) / base
+        value = float(numerator @ totals) / total
         return cls(
             rate=rate,
             value=value,
-            excess=above - value * below,
-            base=below,
-            mean_base=base / float(totals[0]),
+            deviation=numerator - value * denominator,
+            denominator=denominator,
+            mean_denominator=total / float(totals[0]),
         )
 
 
@@ -151,7 +155,7 @@ class MeasureValue:
 
     @classmethod
     def from_totals(cls, measure: Measure, totals: Floats, group: str) -> MeasureValue:
-        """Return the sum of rates of rows whose parts have these sums."""
+        """Return the weighted sum of rates from the sums of the four terms."""
         return cls(
             measure, tuple(RateValue.from_totals(rate, totals, group) for rate in measure.rates)
         )
@@ -163,22 +167,24 @@ class MeasureValue:
         return sum(weight * rate.value for weight, rate in pairs)
 
     @property
-    def parts(self) -> Floats:
-        """By part, the influence of a row: psi."""
+    def coefficients(self) -> Floats:
+        """The coefficients of the influence psi on the four terms."""
         pairs = zip(self.measure.weights, self.rates, strict=True)
         return sum(
-            (weight * rate.excess / rate.mean_base for weight, rate in pairs), np.zeros(PARTS)
+            (weight * rate.deviation / rate.mean_denominator for weight, rate in pairs),
+            np.zeros(N_TERMS),
         )
 
     def n_events(self, sums: Floats) -> float:
-        """Return the fewest events or non-events of a rate among rows with these sums of parts."""
+        """Return the fewest events or non-events of any rate, from the sums of the four terms."""
         counts = []
-        for rate in self.rates:
-            above, below = np.array(rate.rate.numerator), np.array(rate.rate.denominator)
-            counts += [float(above @ sums), float((below - above) @ sums)]
+        for value in self.rates:
+            formula = value.rate
+            numerator, denominator = np.array(formula.numerator), np.array(formula.denominator)
+            counts += [float(numerator @ sums), float((denominator - numerator) @ sums)]
         return min(counts)
 
 
-def parts_of(label: Floats, score: Floats) -> Floats:
-    """Return 1, y, f and y f of every row, one column each."""
+def terms_of(label: Floats, score: Floats) -> Floats:
+    """Return the four terms of every row, one column each."""
     return np.column_stack([np.ones(len(score)), label, score, label * score])

@@ -1,4 +1,4 @@
-"""A repair: rows of a group that are given other features, and what that does."""
+"""The result of `repair`: a map that changes features of a group to close its gap."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Growth of a gap that the sentence tells.
+#: The summary names another gap if it grows by more than this.
 _HARM = 0.01
-#: Of the draws of `transform`; the parts of the rows have the two before it.
+#: The random stream of the seed for `transform`; the first two deal the parts.
 _SERIES = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepairedRows:
-    """Rows after a repair, and what happened to each.
+    """Rows after a repair, with flags of the rows that changed.
 
     Attributes
     ----------
     X : array or frame
-        The rows, in the form in which they came.
+        The rows, in the form of the input.
     moved : ndarray of bool
-        By row, whether it was given other features.
+        Whether the features of each row were changed.
     unseen : ndarray of bool
-        By row, whether it is of the target group and its features were not seen in the fit: it
-        went the way of the nearest row that was seen.
+        Whether each row is in the target group and has features that did not occur in the fit. Such
+        a row is treated like the nearest row of the fit.
     """
 
     X: Any
@@ -55,18 +55,18 @@ class RepairedRows:
 
     @property
     def n_moved(self) -> int:
-        """How many rows were given other features."""
+        """The number of rows whose features were changed."""
         return int(self.moved.sum())
 
     @property
     def n_unseen(self) -> int:
-        """How many rows of the target group had features that were not seen in the fit."""
+        """The number of target rows with features that did not occur in the fit."""
         return int(self.unseen.sum())
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Repair(Finding):
-    """A randomised map of the features of a group, and its effect on rows that had no part in it.
+    """A randomised map of the features of a group, and its effect on rows that were not used in it.
 
     Attributes
     ----------
@@ -75,34 +75,34 @@ class Repair(Finding):
     method : str
         ``"direct"`` or ``"transport"``.
     metric : str
-        What is compared.
+        The metric that is compared.
     target : object
         The group whose rows are moved.
     others : tuple
-        The groups that it is compared with, together.
+        The groups that the target is compared with, taken together.
     attribute : str
         The sensitive feature.
     gap_before : float
         The gap before the repair, on the report part.
     gap_before_interval : tuple of float
-        Its interval.
+        The interval of that gap.
     cost : float
         Mean cost per row of the target group in the fit part.
     moved : float
-        Share of its rows there that are given other features.
+        Share of the rows of the target group in the fit part whose features change.
     n_cells : int
-        Distinct rows of features of the target group in the fit part.
+        Number of distinct feature rows of the target group in the fit part.
     n_unseen : int
-        Rows of the target group in the report part whose features are none of these.
+        Number of rows of the target group in the report part with other features than these.
     floor : float or None
-        The least mean score of the target group that was asked for.
+        The required minimum of the mean score of the target group.
     effects : tuple of RepairEffect
         Accuracy and all rates before and after, on the report part.
     certificate : dict
-        What shows that no map does it for less: the cost per row (``primal``) and a lower bound of
-        that of all maps (``dual``).
+        The proof that no map is cheaper: the cost per row (``primal``) and a lower bound of the
+        cost of any map (``dual``).
     confidence_level : float
-        Of the intervals.
+        Level of the intervals.
     """
 
     method: str
@@ -120,7 +120,7 @@ class Repair(Finding):
     effects: tuple[RepairEffect, ...]
     certificate: dict[str, float]
     confidence_level: float
-    #: Where rows go, and how features are read.
+    #: The map, and the encoding of features.
     way: CellMap
     coding: Coding
 
@@ -139,22 +139,22 @@ class Repair(Finding):
         return self.estimate
 
     def transform(self, X: Any, group: Any, rng: Any = None, *, random_state: Any = None) -> Any:
-        """Return rows with the features that the repair gives to those of the target group.
+        """Apply the repair: return rows with changed features for the target group.
 
         Parameters
         ----------
         X : array or frame
-            Rows of features, with the columns of the audit; others are left as they are.
+            Feature rows with the columns of the audit; other columns are not changed.
         group : array
             The sensitive feature of every row (several in a dict or a frame).
         rng : None, int, SeedSequence, Generator or RandomState
-            Source of the seed of the draws, one for each row; None takes that of the repair.
+            Source of the seed for the random draw of each row; None uses the seed of the repair.
             ``random_state`` is an alias.
 
         Returns
         -------
         array or frame
-            A copy, in the form in which X came; rows of other groups are the same.
+            A copy in the form of X; rows of other groups are unchanged.
 
         Examples
         --------
@@ -175,7 +175,7 @@ class Repair(Finding):
     def transform_report(
         self, X: Any, group: Any, rng: Any = None, *, random_state: Any = None
     ) -> RepairedRows:
-        """Return what `transform` returns, with which rows moved and which were not seen before.
+        """Apply the repair like `transform`, and also return which rows changed or are new.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Repair(Finding):
 
         Returns
         -------
-        Transformed
+        RepairedRows
 
         Examples
         --------
@@ -205,7 +205,7 @@ class Repair(Finding):
             seed = arguments.check(rng=rng, random_state=random_state).seed
         columns = dict(named_columns(X))
         n = len(next(iter(columns.values()))) if columns else 0
-        inside = self._inside(group, n)
+        inside = self._target_rows(group, n)
         rows = np.flatnonzero(inside)
         coded = self.coding.encode(columns, rows)
         cell, unseen = self.way.find(coded, _native.Call())
@@ -213,14 +213,14 @@ class Repair(Finding):
         uniform = np.random.Generator(np.random.Philox(key=key)).random(n)[rows]
         to = self.way.draw(cell, uniform)
         leaves = np.flatnonzero(to >= 0)
-        moved, new = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        moved, is_unseen = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         moved[rows[leaves]] = True
-        new[rows[unseen]] = True
+        is_unseen[rows[unseen]] = True
         values = self.coding.decode(self.way.cells.features[to[leaves]])
-        return RepairedRows(X=rewrite_rows(X, rows[leaves], values), moved=moved, unseen=new)
+        return RepairedRows(X=rewrite_rows(X, rows[leaves], values), moved=moved, unseen=is_unseen)
 
-    def _inside(self, group: Any, n: int) -> NDArray[np.bool_]:
-        """Return which rows are of the target group."""
+    def _target_rows(self, group: Any, n: int) -> NDArray[np.bool_]:
+        """Return which rows are in the target group."""
         if group is None or isinstance(group, str):
             raise ArgumentTypeError(
                 f"group is {group!r}; accepted: the values of {self.attribute}, one for each row",
@@ -228,30 +228,35 @@ class Repair(Finding):
             )
         if not n:
             return np.zeros(0, dtype=bool)
-        known = [self.target, *self.others]
-        kept = any(is_missing_text(part) for name in known for part in _parts(name))
+        groups = [self.target, *self.others]
+        has_missing_text = any(
+            is_missing_text(part) for name in groups for part in _labels_of(name)
+        )
         table = AuditTable.make(
-            sensitive_features=group, missing="keep_texts" if kept else None
+            sensitive_features=group, missing="keep_texts" if has_missing_text else None
         ).loaded()
         if table.n_rows != n:
-            raise DataError(f"group has {table.n_rows:,} rows; X has {n:,}", argument="group")
+            raise DataError(
+                f"group has {table.n_rows:,} rows; X has {n:,}. Pass one group per row.",
+                argument="group",
+            )
         rows = table.rows(columns=())
         for key in rows.cells.groups:
-            if None not in key and not any(_is(key, value) for value in known):
-                shown = key[0] if len(key) == 1 else key
+            if None not in key and not any(_is_group(key, value) for value in groups):
+                name = key[0] if len(key) == 1 else key
                 raise DataError(
-                    f"group names {shown!r}, which is no group of the audit; accepted: "
-                    f"{', '.join(map(repr, known))}",
+                    f"group names {name!r}, which is not a group of the audit; accepted: "
+                    f"{', '.join(map(repr, groups))}",
                     argument="group",
                 )
-        wanted = [_is(key, self.target) for key in rows.cells.groups]
-        return np.array(wanted, dtype=bool)[rows.group]
+        is_target = [_is_group(key, self.target) for key in rows.cells.groups]
+        return np.array(is_target, dtype=bool)[rows.group]
 
     def transformer(self, rng: Any = None, *, random_state: Any = None) -> Any:
-        """Return the repair as a transformer of scikit-learn, for pipelines.
+        """Return the repair as a scikit-learn transformer, for pipelines.
 
-        It asks for the metadata ``group``, so that a pipeline passes it on where metadata routing
-        is enabled.
+        It requests the metadata ``group``, so a pipeline passes it on if metadata routing is
+        enabled.
 
         Parameters
         ----------
@@ -283,10 +288,10 @@ class Repair(Finding):
 
     @property
     def moves(self) -> pl.DataFrame:
-        """Who moves where in the fit part, the largest moves first.
+        """The moves between cells in the fit part, the largest first.
 
-        One row for each pair of cells: the rows that are expected to go that way (``rows``), their
-        share of the cell, the cost of one of them, what changes, and all features of both.
+        One row for each pair of cells: the expected number of rows (``rows``), their share of the
+        cell, the cost per row, the features that change, and all features of both cells.
         """
         import polars as pl
 
@@ -294,7 +299,9 @@ class Repair(Finding):
         source, to = self.way.source[order], self.way.to[order]
         features = self.way.cells.features
         ends = [self._frame(features[cells]) for cells in (source, to)]
-        changes = [_change(*rows) for rows in zip(*(end.to_dicts() for end in ends), strict=True)]
+        changes = [
+            _describe_change(*rows) for rows in zip(*(end.to_dicts() for end in ends), strict=True)
+        ]
         return pl.DataFrame(
             {
                 "rows": self.way.rows[order],
@@ -307,28 +314,27 @@ class Repair(Finding):
         )
 
     def plot(self) -> Chart:
-        """Return a chart of what the repair changes: by feature the share of rows that move."""
+        """Return a chart of the share of rows whose value changes, by feature."""
         import polars as pl
 
-        moves, shown = self.moves, []
+        moves, rows = self.moves, []
         for name in moves["from"].struct.fields:
             before, after = moves["from"].struct.field(name), moves["to"].struct.field(name)
             changed = moves.filter(before != after)
             if self._is_continuous(name):
-                more = (after > before).filter(before != after)
-                becomes = pl.Series(
-                    ["more" if chart else "less" for chart in more], dtype=pl.String
-                )
+                grows = (after > before).filter(before != after)
+                becomes = ["more" if value else "less" for value in grows]
             else:
-                values = after.filter(before != after).to_list()
-                becomes = pl.Series([_shown(value) for value in values], dtype=pl.String)
+                becomes = [_text_of(value) for value in after.filter(before != after).to_list()]
             totals = (
-                pl.DataFrame({"change": becomes, "rows": changed["rows"]})
+                pl.DataFrame(
+                    {"change": pl.Series(becomes, dtype=pl.String), "rows": changed["rows"]}
+                )
                 .group_by("change", maintain_order=True)
                 .sum()
             )
-            shown += [{"feature": name, **row} for row in totals.to_dicts()]
-        return moves_chart(shown, self.way.cells.n_rows)
+            rows += [{"feature": name, **row} for row in totals.to_dicts()]
+        return moves_chart(rows, self.way.cells.n_rows)
 
     def _is_continuous(self, name: str) -> bool:
         return any(
@@ -368,11 +374,11 @@ class Repair(Finding):
         return f"{text}."
 
     def _most_harmed(self) -> RepairEffect | None:
-        """Return the rate whose gap grows most, if one grows by more than a hundredth."""
+        """Return the rate whose gap grows most, if any grows by more than a hundredth."""
 
         def growth(effect: RepairEffect) -> float:
-            found = abs(effect.gap_after) - abs(effect.gap_before)
-            return -math.inf if math.isnan(found) else found
+            difference = abs(effect.gap_after) - abs(effect.gap_before)
+            return -math.inf if math.isnan(difference) else difference
 
         others = [
             effect for effect in self.effects if effect.metric not in ("accuracy", self.metric)
@@ -397,22 +403,24 @@ class Repair(Finding):
         ]
 
 
-def _is(key: tuple[Any, ...], name: Any) -> bool:
-    """Return whether the key of a group is that of a name, or of several of them."""
-    parts = _parts(name)
-    return len(key) == len(parts) and all(map(label_matches, key, parts))
+def _is_group(key: tuple[Any, ...], name: Any) -> bool:
+    """Return whether a key is that of the group with this name."""
+    labels = _labels_of(name)
+    return len(key) == len(labels) and all(map(label_matches, key, labels))
 
 
-def _parts(name: Any) -> tuple[Any, ...]:
-    """Return the labels that the name of a group is made of."""
+def _labels_of(name: Any) -> tuple[Any, ...]:
+    """Return the labels in the name of a group, one for each attribute."""
     return name if isinstance(name, tuple) else (name,)
 
 
-def _change(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Say which features change."""
+def _describe_change(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Return the names and values of the features that change."""
     changed = [name for name in before if before[name] != after[name]]
-    return ", ".join(f"{name} {_shown(before[name])} to {_shown(after[name])}" for name in changed)
+    return ", ".join(
+        f"{name} {_text_of(before[name])} to {_text_of(after[name])}" for name in changed
+    )
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""From the arguments of `InfluenceResult.repair` to a `Repair`."""
+"""Fit a `Repair` from the arguments of `InfluenceResult.repair`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .transport import fit_transport
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Rows in a denominator from which on the interval of a gap holds.
+#: With fewer rows in a denominator, the interval of a gap may not cover.
 _ENOUGH_ROWS = 50.0
-#: Scores of one model differ by less, in single precision too.
+#: The most that scores of the same model differ, even in single precision.
 _ROUNDING = 1e-5
 
 
@@ -52,7 +52,7 @@ class RepairArguments:
     def fit(
         self, audit: InfluenceProblem, attribute: str, others: tuple[Any, ...], level: float
     ) -> Repair:
-        """Check the arguments, find the map, and measure what it does."""
+        """Check the arguments, find the map, and measure its effects."""
         arguments.choice("method", self.method, get_args(RepairMethod))
         check_estimator(self.nuisance)
         checked = arguments.check(
@@ -60,15 +60,15 @@ class RepairArguments:
         )
         if audit.gaps.indicator:
             raise DataError(
-                f"X is missing in {', '.join(audit.gaps.indicator)}, and no map moves a gap; "
-                "accepted: an audit of features without missing numbers",
+                f"X has missing numbers in {', '.join(audit.gaps.indicator)}, which a repair "
+                "cannot move. Fill them in and run the audit again.",
                 argument="X",
             )
         seed = checked.seed
         if checked.n_threads is not None:
             audit = replace(audit, n_threads=checked.n_threads)
-        made = self._direct if self.method == "direct" else self._transport
-        parts, last, way, certificate, floor = made(audit, seed)
+        fit_map = self._direct if self.method == "direct" else self._transport
+        parts, last, way, certificate, floor = fit_map(audit, seed)
         report, unseen = _report(audit, parts, last, way)
         return _repair(
             audit,
@@ -89,9 +89,11 @@ class RepairArguments:
     ) -> tuple[RowParts, int, CellMap, dict[str, float], float | None]:
         if self.counterfactual is not None:
             raise ArgumentTypeError(
-                "counterfactual goes with method='transport'; method is 'direct'",
+                "counterfactual needs method='transport', but the method is 'direct'. Change the "
+                "method, or remove the counterfactual.",
                 argument="counterfactual",
                 mentions=("method",),
+                code="conflicting-arguments",
             )
         shares = arguments.parts(self.parts, ("fit", "report"))
         parts = audit.parts(shares, seed)
@@ -105,8 +107,8 @@ class RepairArguments:
         )
         target.check()
         floor = self._floor(cells, target)
-        found = fit_direct(cells, cost, target, floor, audit.call)
-        return parts, 1, found.way, found.certificate, floor
+        repair = fit_direct(cells, cost, target, floor, audit.call)
+        return parts, 1, repair.way, repair.certificate, floor
 
     def _transport(
         self, audit: InfluenceProblem, seed: int
@@ -114,43 +116,47 @@ class RepairArguments:
         given = self.counterfactual
         if given is None:
             raise ArgumentTypeError(
-                "counterfactual is None; method='transport' needs one: result.descend(...)",
+                "counterfactual is None, but method='transport' needs one. Pass the result of "
+                "descend().",
                 argument="counterfactual",
                 mentions=("method",),
+                code="missing-argument",
             )
         for name in ("floor", "nuisance"):
             if getattr(self, name) is not None:
                 raise ArgumentTypeError(
-                    f"{name} goes with method='direct'; method is 'transport'",
+                    f"{name} needs method='direct', but the method is 'transport'. Change the "
+                    f"method, or remove {name}.",
                     argument=name,
                     mentions=("method",),
+                    code="conflicting-arguments",
                 )
         parts = getattr(given, "parts", None)
         factors = getattr(given, "factors", None)
         if not isinstance(parts, RowParts) or factors is None:
             raise ArgumentTypeError(
-                f"counterfactual is a {type(given).__name__}; accepted: what descend() of this "
-                "result returns",
+                f"counterfactual is a {type(given).__name__}; accepted: a result of descend()",
                 argument="counterfactual",
             )
         factors = np.asarray(factors, dtype=np.float64)
         same = np.array_equal(parts.kinds.features, audit.kinds.features)
         if not same or len(factors) != len(parts.count):
             raise DataError(
-                "counterfactual is of another audit; accepted: one of this result",
+                "counterfactual belongs to another audit. Call descend() on the result that you "
+                "repair.",
                 argument="counterfactual",
             )
         cells, first, place = _cells(audit, parts)
         inside = parts.count[:, 0] > 0
         mass = parts.count[inside, 0] * factors[inside]
-        wanted = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
-        if not wanted.sum() > 0:
+        masses = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
+        if not masses.sum() > 0:
             raise DataError(
-                "counterfactual gives every row the weight 0; accepted: some above 0",
+                "counterfactual gives every row the weight 0. Pass one with a weight above 0.",
                 argument="counterfactual",
             )
-        found = fit_transport(cells, self._cost(audit, cells), wanted)
-        return parts, parts.count.shape[1] - 1, found.way, found.certificate, None
+        repair = fit_transport(cells, self._cost(audit, cells), masses)
+        return parts, parts.count.shape[1] - 1, repair.way, repair.certificate, None
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
         return ChangeCost.from_arguments(
@@ -163,12 +169,12 @@ class RepairArguments:
                 return None
             return float(cells.count @ cells.score) / cells.n_rows / 2
         accepted = "a mean score above 0, at most 1"
-        return arguments.number("floor", self.floor, accepted, lambda found: 0 < found <= 1)
+        return arguments.number("floor", self.floor, accepted, lambda value: 0 < value <= 1)
 
     def _label(
         self, audit: InfluenceProblem, parts: RowParts, cells: FeatureCells, place: Ints
     ) -> Floats:
-        """Return P(Y = 1 | x) by cell, fitted on the fit part."""
+        """Return P(Y = 1 | x) of each cell, fitted on the fit part."""
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
         by_cell = np.empty(len(cells))
@@ -177,10 +183,13 @@ class RepairArguments:
 
 
 def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
-    """Return the distinct rows of features in the fit part, a kind of each, and those of kinds."""
+    """Return the cells of the fit part, a kind of row of each, and the cell of each kind."""
     inside = np.flatnonzero(parts.count[:, 0])
     if not len(inside):
-        raise DataError("the fit part has no row of the target group; accepted: larger parts")
+        raise DataError(
+            "the fit part has no row of the target group. Use a larger first share in parts=.",
+            argument="parts",
+        )
     features = np.ascontiguousarray(parts.kinds.features[inside])
     first, _, place = _native.distinct_rows(features, audit.call)
     count = parts.count[inside, 0].astype(np.float64)
@@ -189,7 +198,7 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
     if audit.predict is not None:
         score = np.ascontiguousarray(audit.predict(rows))
     else:
-        score = np.bincount(place, count * parts.kinds.parts[inside, 1]) / totals
+        score = np.bincount(place, count * parts.kinds.terms[inside, 1]) / totals
     first_kind = inside[first].astype(np.int64)
     return (
         FeatureCells(features=rows, count=totals, score=score),
@@ -201,10 +210,10 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
 def _report(
     audit: InfluenceProblem, parts: RowParts, last: int, way: CellMap
 ) -> tuple[ReportRows, int]:
-    """Return the rows of the report part, and how many have features that were not seen."""
+    """Return the rows of the report part, and the number with features new since the fit."""
     inside = np.flatnonzero(parts.count[:, last])
     count = parts.count[inside, last].astype(np.float64)
-    label, score = parts.kinds.parts[inside, :2].T
+    label, score = parts.kinds.terms[inside, :2].T
     cell, unseen = way.find(parts.kinds.features[inside], audit.call)
     report = ReportRows(
         label=label,
@@ -280,7 +289,7 @@ def _engine(method: str, certificate: dict[str, float]) -> str:
 def _warnings(
     measure: Measure, report: ReportRows, method: str, target: str, n_unseen: int
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about a repair."""
     warnings = []
     if method == "transport" and measure.needs_labels:
         warnings.append(
@@ -304,12 +313,12 @@ def _warnings(
 
 
 def _warnings_of_scores(audit: InfluenceProblem) -> list[str]:
-    """Say where the score of a row that moves is but a mean of the rows that it joins."""
+    """Warn if equal features have different scores, so that moved rows get only a mean score."""
     if audit.predict is not None:
         return []
     kinds = audit.kinds
     first, _, place = _native.distinct_rows(kinds.features, audit.call)
-    score = kinds.parts[:, 1]
+    score = kinds.terms[:, 1]
     if (np.abs(score - score[first][place]) <= _ROUNDING).all():
         return []
     return [

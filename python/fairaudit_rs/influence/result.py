@@ -29,31 +29,30 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyScore:
-    r"""How the influence moves with a feature: of rows with it less rows without it.
+    r"""The proxy score of a feature: the influence of rows with it minus that of rows without it.
 
     Attributes
     ----------
     feature, kind : str
-        The feature, and how it was looked at: ``"marginal"``; with a model ``"ceteris_paribus"``
-        (all others held fixed), or what stands in its place, ``"partialled_out"``.
+        The feature and the kind of score: ``"marginal"``; with a model also ``"ceteris_paribus"``
+        (all others held fixed) or its substitute ``"partialled_out"``.
     type : str
         ``"binary"``, ``"categorical"`` or ``"continuous"``.
     levels : tuple of str
-        What is compared: the first level less the second one; () for a slope.
+        The levels compared, first minus second; () for a slope.
     estimate, standard_error, low, high, pvalue : float
-        The score by itself; NaN where too few events stand behind it.
+        The score by itself; NaN with too few events.
     simultaneous_low, simultaneous_high, adjusted_pvalue : float
-        The same when all scores of its kind are to hold together; NaN where few events stand
-        behind it.
+        The interval and p-value adjusted for all scores of its kind; NaN with few events.
     n_events : float
         The fewest events, or non-events, of the metric in a cell of the feature.
     note : str
-        Why there is no interval, or why it may be off.
+        Why there is no interval, or why it may be unreliable.
     rank : int or None
-        Its place by \|estimate\| among the scores of its kind, 1 the largest.
+        Rank by \|estimate\| among the scores of its kind, 1 the largest.
     highest_rank, lowest_rank : int or None
-        The places that its true size may have, if all simultaneous intervals hold: differences in
-        rank within them are not shown to be real.
+        The possible ranks of its true size, if all simultaneous intervals cover. Ranks within this
+        range cannot be distinguished.
     """
 
     feature: str
@@ -82,36 +81,36 @@ class InfluenceResult(Finding):
     Attributes
     ----------
     estimate : float
-        The gap: the metric of the target group less that of the others.
+        The gap: the metric of the target group minus that of the others.
     metric : str
-        What is compared.
+        The metric that is compared.
     target : object
         The target group.
     others : tuple
-        The groups that it is compared with, together.
+        The groups that the target is compared with, taken together.
     values : dict
-        The metric of both.
+        The metric of the target and of the others.
     proxy_scores : tuple of ProxyScore
-        The scores of all features, those of the largest |estimate| in standard errors first.
+        The scores of all features, by |estimate| / standard error, the largest first.
     feature_tests : dict
         For each categorical feature, the p-value of equal levels.
     nuisances : tuple of NuisanceFit
-        The regressions behind scores with all else held fixed, how good they are on rows that they
-        have not seen: AUC, calibration, overlap; () where there are none.
+        The regressions behind scores with all else held fixed, with their quality on held-out rows
+        (AUC, calibration, overlap); () if there are none.
     row : ndarray of int
-        Positions of the rows of the target group in the data as given.
+        Positions of the rows of the target group in the data.
     influence : ndarray
-        By row of the target group, what it adds to its metric; their mean is 0.
+        The influence of each row of the target group on its metric; their mean is 0.
     n_missing : int
         Rows that belong to no group because a sensitive feature is missing.
     attribute : str
         The sensitive feature.
     of_scores : bool
-        Whether scores were taken as probabilities of a positive decision, not decisions themselves.
+        Whether scores were used as probabilities of a positive decision, rather than decisions.
     n_draws : int
-        Draws behind the simultaneous intervals.
+        Random draws for the simultaneous intervals.
     confidence_level : float
-        Of the intervals.
+        Level of the intervals.
     """
 
     metric: str
@@ -128,7 +127,7 @@ class InfluenceResult(Finding):
     of_scores: bool
     n_draws: int
     confidence_level: float
-    #: The rows and the model, for what is asked of the result later.
+    #: The rows and the model, for `descend` and `repair`.
     problem: InfluenceProblem
 
     _bulky = Finding._bulky | {"row", "influence", "problem"}
@@ -141,7 +140,7 @@ class InfluenceResult(Finding):
 
     @property
     def correction(self) -> Floats:
-        """By row, the direction in which weights close the gap: -psi / sd, turned by the gap."""
+        """The direction of row weights that closes the gap: -sign(gap) psi / sd(psi)."""
         spread = float(self.influence.std())
         sign = math.copysign(1.0, self.estimate)
         return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
@@ -152,7 +151,7 @@ class InfluenceResult(Finding):
         Parameters
         ----------
         kind : {"marginal", "held_fixed"}, optional
-            Scores as they are in the data, or with all other features held fixed; both by default.
+            Marginal scores, or those with all other features held fixed; both by default.
 
         Returns
         -------
@@ -161,13 +160,13 @@ class InfluenceResult(Finding):
         """
         if kind is not None:
             kind = arguments.choice("kind", kind, get_args(ScoreKind))
-        shown = [
+        rows = [
             row
             for row in self.rows()
             if not math.isnan(row["simultaneous_low"])
             and kind in (None, "marginal" if row["kind"] == "marginal" else "held_fixed")
         ]
-        return proxy_chart(shown, self.metric, self.name_of(self.target))
+        return proxy_chart(rows, self.metric, self.name_of(self.target))
 
     def descend(
         self,
@@ -182,27 +181,28 @@ class InfluenceResult(Finding):
         rng: Any = None,
         random_state: Any = None,
     ) -> Counterfactual:
-        r"""Find weights on the rows of the target group under which its gap is small.
+        r"""Find row weights of the target group that make its gap small.
 
         Parameters
         ----------
         tolerance : float
-            The descent ends at the first step where the gap is shown to be below it.
+            The descent ends at the first step at which the bound of the gap is below it.
         parts : three floats
-            Shares of the rows: to fit and descend on, to stop by, and to report on.
+            Shares of the rows for the fit part (which gives the direction), the stop part (which
+            ends the descent), and the report part (which measures the result).
         step : float
-            The length of a step; shorter where a weight of the fit part would fall below 0.
+            The length of a step; shorter if a weight of the fit part would fall below 0.
         method : str
-            ``"reweight"``, or ``"resample"``: rows drawn anew in every step, as the paper prints
-            it; each step then leaves fewer different rows, so that it takes few and long steps.
+            ``"reweight"``, or ``"resample"``: rows are resampled in every step, as printed in the
+            paper; each step then leaves fewer distinct rows, so use few and long steps.
         max_steps : int
-            The most steps.
+            The maximal number of steps.
         nuisance : estimator, optional
             Fits P(Y = 1 | X) on the fit part, with ``fit`` and ``predict_proba``; columns of
             categorical features are 0 and 1. None: that of the audit, or a ridge logistic
-            regression with main effects and pairwise products. Metrics without labels need none.
+            regression with main effects and pairwise products. Not used by metrics without labels.
         confidence_level : float, optional
-            Of the intervals and of the one-sided bound; None takes that of the audit.
+            Level of the intervals and of the one-sided bound; None uses that of the audit.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
@@ -212,17 +212,17 @@ class InfluenceResult(Finding):
 
         Notes
         -----
-        Rows are dealt into three parts at random. In every step the weight of a row is multiplied
-        by :math:`1 - \epsilon \, s \, \psi(x)`, s the sign of the gap, with the influence
-        :math:`\psi` of the weighted fit part [1]_. After each step the stop part has the gap with
-        its standard error; the descent ends where :math:`|gap| + z \, se` is below the tolerance,
-        where the effective sample size is below a tenth of the rows, or after ``max_steps``. The
-        gap, and the means of the features, are those of the report part, which played no part:
-        their intervals hold, whatever the nuisance. Each part needs 80 events of the metric (rows
-        in its denominator) in both groups.
+        Rows are split into three parts at random. In every step the weight of a row is multiplied
+        by :math:`1 - \epsilon \, s \, \psi(x)`, with s the sign of the gap and :math:`\psi` the
+        influence in the weighted fit part [1]_. After each step the gap and its standard error are
+        computed on the stop part. The descent ends when :math:`|gap| + z \, se` is below the
+        tolerance, when the effective sample size is below a tenth of the rows, or after
+        ``max_steps``. The reported gap and feature means are those of the report part, which the
+        descent does not use, so their intervals cover whatever the nuisance. Each part needs 80
+        rows in the denominator of the metric in both groups.
 
-        The weighted rows are a law of X; what happens to rows that are moved there is another
-        question, as they keep their labels.
+        The weighted rows are a distribution of X. Moving rows to it is a separate problem, because
+        moved rows keep their labels: see `repair`.
 
         References
         ----------
@@ -279,57 +279,58 @@ class InfluenceResult(Finding):
         Parameters
         ----------
         method : str
-            ``"direct"``: the cheapest randomised map of features after which the gap is expected to
-            be 0. ``"transport"``: the cheapest one to the distribution of a counterfactual; it does
-            not close gaps of metrics of labels, since a row that moves keeps its own label.
+            ``"direct"``: the cheapest randomised map of features with an expected gap of 0.
+            ``"transport"``: the cheapest map to the distribution of a counterfactual; it does not
+            close the gap of metrics that use labels, because moved rows keep their labels.
         counterfactual : Counterfactual, optional
-            Of ``method="transport"``: what `descend` returned.
+            For ``method="transport"``: the result of `descend`.
         cost : dict or callable, optional
-            What changes cost. By default a binary or categorical feature costs 1, a continuous one
-            1 per standard deviation. A dict has other weights by feature. A callable gets rows that
-            are sent and rows where to, each a dict of columns, and returns the costs of all pairs:
-            from 0 on, 0 of a row to itself; it takes at most 2,000 distinct rows.
+            The cost of changes. By default changing a binary or categorical feature costs 1, a
+            continuous one 1 per standard deviation. A dict gives other weights by feature. A
+            callable gets the rows before and the rows after, each a dict of columns, and returns
+            the costs of all pairs: at least 0, and 0 for a row that does not change. It supports
+            at most 2,000 distinct rows.
         immovable : sequence of str
-            Features that must not change. Rows go to rows that there are, so that an immovable
-            feature of many values leaves few of them: put it into classes.
+            Features that must not change. Rows only move to feature rows that exist, so an
+            immovable feature with many values leaves few destinations: bin it first.
         parts : sequence of float
-            Of ``method="direct"``: shares of the rows for the fit and for the report. A
-            counterfactual has parts of its own.
+            For ``method="direct"``: shares of the rows for the fit part and the report part. A
+            counterfactual has its own parts.
         floor : float, optional
-            Of ``method="direct"``: the least mean score that the group is to have afterwards. By
-            default half of the present one for rates with the score in their denominator (false
-            discoveries, predictive value), which decisions of 0 would satisfy; else none.
+            For ``method="direct"``: the minimum of the group's mean score after the repair. By
+            default half the current mean for rates with the score in their denominator (false
+            discovery rate, predictive value), whose gap scores of 0 would close; else none.
         nuisance : estimator, optional
-            Of ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
-            target group; it gets features as they are coded, levels as columns of 0 and 1. By
-            default that of the audit, or a ridge logistic regression with its penalty by
-            cross-validated log loss.
+            For ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
+            target group; it gets encoded features, with levels as columns of 0 and 1. By default
+            that of the audit, or a ridge logistic regression with a penalty by cross-validated log
+            loss.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed of the parts, and of the draws of `Repair.transform`;
             ``random_state`` is an alias.
         n_threads : int, optional
-            None takes that of the audit.
+            None uses that of the audit.
 
         Returns
         -------
         Repair
-            With the gap, accuracy and all rates before and after on the report part.
+            The map, with the gap, accuracy and all rates before and after on the report part.
 
         Raises
         ------
         NotMeasurableError
-            When no map makes the gap 0, or none within the floor: how near it comes is said.
+            If no map closes the gap, or none with the floor. The message has the smallest gap.
 
         Notes
         -----
-        A row of features x that is sent to x' and keeps its label adds
+        A row with features x that is moved to x' and keeps its label adds
         :math:`v(x, x') = E[a(Y, f(x')) - R_1 b(Y, f(x')) \mid x]` to the gap, with
-        :math:`R_1` the rate of the others; its sum is to be 0. With one multiplier
-        :math:`\lambda` every row goes where cost :math:`+ \lambda v` is least; what is tied there
-        is drawn, with the same probability for all. The cost of the map and its dual bound are in
-        ``certificate``. That the gap is 0 holds for the fit part under the regression; what it is
-        on the report part is measured, and its interval need not contain 0. Sums of rates are
-        accepted where no denominator changes with the score.
+        :math:`R_1` the rate of the others; the sum must be 0. With one multiplier
+        :math:`\lambda` every row moves to the minimum of cost :math:`+ \lambda v`; ties are drawn
+        at random, with the same probability for all. The cost of the map and its dual bound are in
+        ``certificate``. The gap is 0 on the fit part under the regression; on the report part it is
+        measured, and its interval need not contain 0. Sums of rates are supported if no denominator
+        changes with the score.
 
         Examples
         --------
@@ -400,12 +401,12 @@ class InfluenceResult(Finding):
         )
 
     def _of_others(self) -> str:
-        """Return the rows of the others, for a sentence."""
+        """Return the number of rows of the others in brackets, for a sentence."""
         sizes = [n for group, n in self.group_sizes.items() if group != self.target]
         return f" ({row_count(sizes[0])})" if sizes else ""
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return a row of the target group and one of the others together."""
+        """Return one row for the target group and one for the others together."""
         return [
             {
                 "metric": self.metric,
@@ -441,10 +442,10 @@ class InfluenceResult(Finding):
 
 
 def rank_scores(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
-    """Return scores with their places among those of their kind, by |estimate|.
+    """Return scores with their ranks by |estimate| among the scores of their kind.
 
-    One is shown to be larger than another where its simultaneous interval lies further from 0 on
-    both sides than that of the other reaches: all these statements hold together.
+    A score ranks above another with simultaneous confidence if the smallest |value| in its
+    simultaneous interval exceeds the largest one in that of the other.
     """
     places: dict[int, tuple[int, int, int]] = {}
     for kind in {score.kind for score in scores}:
@@ -460,8 +461,8 @@ def rank_scores(scores: Sequence[ProxyScore]) -> tuple[ProxyScore, ...]:
             larger, smaller = int((low > high[i]).sum()), int((high < low[i]).sum())
             places[place] = (1 + int((size > size[i]).sum()), 1 + larger, len(known) - smaller)
     return tuple(
-        replace(score, rank=found[0], highest_rank=found[1], lowest_rank=found[2])
-        if (found := places.get(place))
+        replace(score, rank=ranks[0], highest_rank=ranks[1], lowest_rank=ranks[2])
+        if (ranks := places.get(place))
         else score
         for place, score in enumerate(scores)
     )
@@ -477,7 +478,7 @@ def _most(score: ProxyScore) -> float:
 
 
 def _compared(score: ProxyScore) -> str:
-    """Say what a score compares."""
+    """Return the levels that a score compares, for texts."""
     if score.type == "continuous":
         return "one standard deviation more"
     return " against ".join(score.levels)

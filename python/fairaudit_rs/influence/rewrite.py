@@ -1,4 +1,4 @@
-"""Rows of features with some of them changed, in the form in which they came."""
+"""Change some rows of a frame, array or dict of features, and keep its form and types."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Values = Mapping[str, NDArray[Any]]
 
 
 def rewrite_rows(X: Any, rows: Rows, values: Values) -> Any:
-    """Return a copy of rows of features with other values in some rows, by name of the column.
+    """Return a copy of X with new values in some rows, by column name.
 
-    Types, names and the index stay. Columns of an array are x1, x2, ...
+    Types, names and the index are kept. The columns of an array are x1, x2, ...
     """
     if isinstance(X, Mapping):
         changed = {name: _column(X[name], rows, values[str(name)]) for name in X if name in values}
@@ -40,27 +40,27 @@ def rewrite_rows(X: Any, rows: Rows, values: Values) -> Any:
 
 
 def _array(X: Any, rows: Rows, values: Values) -> NDArray[Any]:
-    found = np.array(X)
+    changed = np.array(X)
     for name, column in values.items():
-        found[rows, int(name.removeprefix("x")) - 1] = column
-    return found
+        changed[rows, int(name.removeprefix("x")) - 1] = column
+    return changed
 
 
 def _pandas(X: Any, rows: Rows, values: Values) -> Any:
-    found = X.copy()
+    changed = X.copy()
     for place, name in enumerate(X.columns):
         if str(name) in values:
-            found.isetitem(place, _column(X.iloc[:, place], rows, values[str(name)]))
-    return found
+            changed.isetitem(place, _column(X.iloc[:, place], rows, values[str(name)]))
+    return changed
 
 
 def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
-    """Return a column with other values in some rows."""
+    """Return a copy of a column with new values in some rows."""
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
-        found = column.copy()
-        found.iloc[rows] = like_column(column, values).array
-        return found
+        changed = column.copy()
+        changed.iloc[rows] = like_column(column, values).array
+        return changed
     if package == "polars":
         return column.clone().scatter(rows, like_column(column, values))
     if isinstance(column, list | tuple):
@@ -68,13 +68,13 @@ def _column(column: Any, rows: Rows, values: NDArray[Any]) -> Any:
         for row, value in zip(rows.tolist(), values.tolist(), strict=True):
             mixed[row] = value
         return type(column)(mixed)
-    found = np.array(column)
-    found[rows] = values
-    return found
+    changed = np.array(column)
+    changed[rows] = values
+    return changed
 
 
 def like_column(column: Any, values: NDArray[Any]) -> Any:
-    """Return values as a column of a frame like another: of its type, missing in its way."""
+    """Return values as a column with the type and the missing value of another column."""
     listed = values.tolist()
     if is_pandas(column):
         missing = column[column.isna()]

@@ -1,4 +1,4 @@
-"""Several scores at once: intervals that hold together, and p-values adjusted for their number."""
+"""Compute simultaneous intervals and adjusted p-values of several scores."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def simultaneous_limits(
     draws: _native.Draws,
     call: _native.Call,
 ) -> tuple[list[float], list[tuple[float, float]]]:
-    """Return adjusted p-values and simultaneous intervals by the largest of normal numbers.
+    """Return adjusted p-values and simultaneous intervals, from maxima of normal variables.
 
-    The numbers have the correlations of the influence values, which is what Gaussian multipliers of
-    the rows would give. Each |t| goes to the normal scale by its own p-value.
+    The variables have the correlations of the influence values, as in a Gaussian multiplier
+    bootstrap of the rows. Each |t| is mapped to the normal scale by its own p-value.
     """
     largest = np.sort(_native.normal_maxima(np.ascontiguousarray(correlation), draws, call))
     rank = math.ceil(round(level * (len(largest) + 1), 9))
@@ -47,5 +47,5 @@ def simultaneous_limits(
 
 
 def on_normal_scale(score: FeatureScore) -> float:
-    """Return |t| as the normal number with the same p-value."""
+    """Return the normal quantile with the same p-value as |t|."""
     return normal_of_tail(t_upper_tail(abs(score.t), score.df))

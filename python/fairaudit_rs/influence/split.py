@@ -1,4 +1,4 @@
-"""Rows in disjoint parts: what is fitted on one is measured on another."""
+"""Split rows into disjoint parts at random: one to fit on, another to measure on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Counts = NDArray[np.int64]
 
 
 def deal_at_random(count: Counts, shares: Sequence[float], seed: int, series: int = 0) -> Counts:
-    """Deal the rows of kinds into parts at random; return their numbers by kind and part.
+    """Deal rows into parts at random; return their counts by kind and part.
 
-    The kinds have an order of their own, so that the parts do not depend on that of the rows.
+    The kinds are sorted, so the parts do not depend on the order of the rows.
     """
     n = int(count.sum())
     ends = np.round(np.cumsum(shares) * n).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A repair as a transformer of scikit-learn; loaded only when it is asked for."""
+"""Wrap a repair as a scikit-learn transformer; imported on first use only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ class RowRepair(Protocol):
     """A repair that changes the features of rows."""
 
     def transform(self, X: Any, group: Any, rng: Any = None) -> Any:
-        """Return rows with other features."""
+        """Return rows with changed features."""
         ...
 
 
 class RepairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Gives rows of the target group of a repair other features; asks for the metadata group."""
+    """Applies a repair to the rows of its target group; requests the metadata ``group``."""
 
-    #: What pipelines pass on unless told otherwise.
+    #: Pipelines pass this metadata on by default.
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"group": True}
 
     def __init__(self, repair: RowRepair, rng: Any = None) -> None:
@@ -26,7 +26,7 @@ class RepairTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.rng = rng
 
     def fit(self, X: Any, y: Any = None) -> RepairTransformer:
-        """Do nothing: the repair is made."""
+        """Do nothing: the repair is fitted already."""
         return self
 
     def transform(self, X: Any, group: Any) -> Any:

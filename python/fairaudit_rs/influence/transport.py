@@ -1,9 +1,9 @@
-"""Transport repair: the cheapest way to give a group the counterfactual distribution of features.
+"""Transport repair: find the cheapest map of a group to its counterfactual distribution.
 
-A linear program between the group's cells and the counterfactual ones, in counts of rows. What a
-cell has on both sides stays (exact where a detour never costs less). Columns (pairs of cells) come
-as they are needed: those whose reduced cost is below 0 for the present duals; where there are none,
-the duals show that nothing is cheaper.
+It solves a linear program between the group's cells and the counterfactual ones, in counts of rows.
+Rows that both sides of a cell share stay (which is exact if a detour never costs less). Columns
+(pairs of cells) are generated as needed: those with a reduced cost below 0 at the current duals.
+When there are none left, the duals prove that no map is cheaper.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from .cost import ChangeCost
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Pairs of cells whose costs are held.
+#: The most pairs of cells whose costs are in memory.
 MOST_PAIRS = 20_000_000
 #: Tolerance, in rows and in units of cost.
 TOLERANCE = 1e-9
-#: Of the rows of a group: what may be left over in a stratum of what must not change.
+#: The share of rows that may remain unmatched in a stratum of immovable features.
 _ROUNDING = 1e-9
-#: Pairs of a cell, on either side, that the program begins with, and that a round adds at most.
+#: Pairs of each cell, on either side, in the first program, and the most that a round adds.
 _FIRST, _MORE = 8, 4
 _MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class TransportRepair:
-    """A transport repair, and what shows that no map does it for less."""
+    """A transport repair, with the certificate that no map is cheaper."""
 
     way: CellMap
     certificate: dict[str, float]
 
 
 class TransportFlow(NamedTuple):
-    """Pairs of places with the rows that go from one to the other, and what prices both."""
+    """The rows moved between pairs of positions, with the dual values of both sides."""
 
     source: Ints
     to: Ints
@@ -52,12 +52,12 @@ class TransportFlow(NamedTuple):
     n_columns: int
 
 
-def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> TransportRepair:
-    """Return the cheapest map to cells with these masses, which may have any total."""
-    masses = wanted * (cells.n_rows / float(wanted.sum()))
+def fit_transport(cells: FeatureCells, cost: ChangeCost, goal: Floats) -> TransportRepair:
+    """Return the cheapest map to the masses ``goal`` of the cells, whose total is rescaled."""
+    masses = goal * (cells.n_rows / float(goal.sum()))
     stays = np.minimum(cells.count, masses) if cost.is_a_metric else np.zeros(len(cells))
     (strata,) = cost.strata(cells.features)
-    excess, lack = _balanced(cells.count - stays, masses - stays, strata)
+    excess, lack = _balance(cells.count - stays, masses - stays, strata)
     source, to, mass = [], [], []
     primal = dual = violation = marginal = 0.0
     n_columns = n_moving = 0
@@ -66,21 +66,19 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> Tran
         left, right = (np.flatnonzero(inside & (side > 0)) for side in (excess, lack))
         if len(left) * len(right) > MOST_PAIRS:
             raise DataError(
-                f"rows move from {len(left):,} cells to {len(right):,}; accepted here: at most "
-                f"{MOST_PAIRS:,} pairs. Put continuous features into classes first, or take "
-                "method='direct'",
+                f"rows move from {len(left):,} cells to {len(right):,} others; accepted: at most "
+                f"{MOST_PAIRS:,} pairs. Bin continuous features first, or use "
+                "method='direct'.",
+                argument="X",
                 mentions=("method",),
             )
         prices = cost.matrix(cells.features[left], cells.features[right])
         if not np.isfinite(prices).all():
             raise DataError(
-                "cost is infinite for some pairs; accepted with method='transport': "
-                "finite numbers, and immovable= for what must not change",
+                "cost is infinite for some pairs, which method='transport' does not support. "
+                "Return finite numbers, and name features that must not change in immovable=.",
                 argument="cost",
-                mentions=(
-                    "method",
-                    "immovable",
-                ),
+                mentions=("method", "immovable"),
             )
         flow = flow_of(prices, excess[left], lack[right])
         source.append(left[flow.source])
@@ -116,27 +114,27 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, wanted: Floats) -> Tran
 
 
 def _prices(cells: FeatureCells, cost: ChangeCost, source: Ints, to: Ints) -> Floats:
-    """Return the costs of single moves."""
+    """Return the cost of each move."""
     if cost.function is None:
         difference = np.abs(cells.features[source] - cells.features[to])
         return np.asarray(difference @ cost.weights)
     return cost.matrix(cells.features, cells.features)[source, to]
 
 
-def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple[Floats, Floats]:
-    """Return both sides with the same total in every stratum; what cannot be moved is refused."""
+def _balance(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple[Floats, Floats]:
+    """Return both sides with the same total in every stratum; raise if rows cannot be moved."""
     excess, lack = np.maximum(excess, 0.0), np.maximum(lack, 0.0)
     n_strata = int(strata.max()) + 1
     left, right = (np.bincount(strata, side, n_strata) for side in (excess, lack))
     n = float(excess.sum())
-    apart = float(np.abs(left - right).sum()) / 2
-    if apart > _ROUNDING * max(n, 1.0) and n_strata > 1:
+    unmatched = float(np.abs(left - right).sum()) / 2
+    if unmatched > _ROUNDING * max(n, 1.0) and n_strata > 1:
         raise NotMeasurableError(
-            "the counterfactual distribution has other shares of what must not change: "
-            f"{100 * apart / n:.2g} % of the rows that would move cannot; accepted: a "
-            "counterfactual whose descent ran within the values of immovable features, or "
-            "method='direct'",
-            mentions=("method",),
+            "counterfactual changes the shares of the immovable features: "
+            f"{100 * unmatched / n:.2g} % of the rows to be moved have no destination with the "
+            "same values. Name fewer features in immovable=, or use method='direct'.",
+            argument="counterfactual",
+            mentions=("immovable", "method"),
         )
     factor = np.divide(left, right, out=np.zeros(n_strata), where=right > 0)
     lack = lack * factor[strata]
@@ -145,63 +143,63 @@ def _balanced(excess: Floats, lack: Floats, strata: NDArray[np.uint32]) -> tuple
 
 
 def flow_of(prices: Floats, excess: Floats, lack: Floats) -> TransportFlow:
-    """Return the cheapest flow between sides of the same total, by column generation."""
+    """Return the cheapest flow between two sides of the same total, by column generation."""
     n, m = prices.shape
     unit = float(np.median(prices[prices > 0])) if (prices > 0).any() else 1.0
     scaled = prices / unit
     program = GrowingProgram(np.concatenate([excess, lack[:-1]]), TOLERANCE)
-    known = np.zeros((n, m), dtype=bool)
+    added = np.zeros((n, m), dtype=bool)
     pairs: list[Ints] = []
     new = _first_pairs(scaled, excess, lack)
     for _ in range(_MOST_ROUNDS):
-        known.flat[new] = True
+        added.flat[new] = True
         pairs.append(_add(program, scaled, new))
-        found = program.solve()
-        source_dual, to_dual = found.duals[:n], np.append(found.duals[n:], 0.0)
+        solution = program.solve()
+        source_dual, to_dual = solution.duals[:n], np.append(solution.duals[n:], 0.0)
         reduced = scaled - source_dual[:, None] - to_dual[None]
-        reduced[known] = 0.0
+        reduced[added] = 0.0
         new = _cheapest(reduced)
         if not len(new):
             break
     at = np.concatenate(pairs)
-    used = np.flatnonzero(found.values > 0)
+    used = np.flatnonzero(solution.values > 0)
     source, to = np.divmod(at[used], m)
     return TransportFlow(
-        source, to, found.values[used], source_dual * unit, to_dual * unit, len(at)
+        source, to, solution.values[used], source_dual * unit, to_dual * unit, len(at)
     )
 
 
 def _add(program: GrowingProgram, prices: Floats, pairs: Ints) -> Ints:
-    """Add the columns of pairs and return these in the order in which they went in.
+    """Add the columns of pairs; return the pairs in the order of their columns.
 
-    The last row of the right side follows from the others and is left out.
+    The constraint of the last position on the right follows from the others and is omitted.
     """
     n, m = prices.shape
     last = pairs % m == m - 1
-    for some, rows in (
+    for added, rows in (
         (pairs[~last], np.column_stack([pairs // m, n + pairs % m])[~last]),
         (pairs[last], (pairs // m)[last, None]),
     ):
-        if len(some):
-            program.add(prices.ravel()[some], rows.astype(np.int32), np.ones(rows.shape))
+        if len(added):
+            program.add(prices.ravel()[added], rows.astype(np.int32), np.ones(rows.shape))
     return np.concatenate([pairs[~last], pairs[last]])
 
 
 def _first_pairs(prices: Floats, excess: Floats, lack: Floats) -> Ints:
-    """Return the nearest few of every cell, and pairs that carry a flow."""
+    """Return the nearest few pairs of every cell, and those of a feasible flow."""
     n, m = prices.shape
     near_to = np.argsort(prices, axis=1, kind="stable")[:, :_FIRST]
     near_from = np.argsort(prices, axis=0, kind="stable")[:_FIRST]
     flat = [
         (np.arange(n)[:, None] * m + near_to).ravel(),
         (near_from * m + np.arange(m)[None]).ravel(),
-        _some_flow(excess, lack),
+        _feasible_flow(excess, lack),
     ]
     return np.unique(np.concatenate(flat))
 
 
-def _some_flow(excess: Floats, lack: Floats) -> Ints:
-    """Return the pairs of a flow: both sides in their order, each filled up in turn."""
+def _feasible_flow(excess: Floats, lack: Floats) -> Ints:
+    """Return the pairs of the flow that fills both sides in order (the northwest corner rule)."""
     ends, other = np.cumsum(excess), np.cumsum(lack)
     breaks = np.union1d(ends[:-1], other[:-1])
     middle = (np.r_[0.0, breaks] + np.r_[breaks, ends[-1]]) / 2
@@ -211,7 +209,7 @@ def _some_flow(excess: Floats, lack: Floats) -> Ints:
 
 
 def _cheapest(reduced: Floats) -> Ints:
-    """Return the pairs of each row and column with the least reduced costs, where below 0."""
+    """Return the pairs of each row and column with the lowest reduced costs below 0."""
     n, m = reduced.shape
     k, j = min(_MORE, m), min(_MORE, n)
     by_row = np.argpartition(reduced, k - 1, axis=1)[:, :k]

@@ -1,1 +1,1 @@
-"""The projection lens: how far is the data from the nearest fair distribution? (Si et al.)."""
+"""The projection lens: test fairness by the distance to the nearest fair data (Si et al. 2021)."""

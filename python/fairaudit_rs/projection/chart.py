@@ -1,4 +1,4 @@
-"""The picture of a projection: margins near the boundary, and who moves."""
+"""The chart of a projection: margins near the boundary, and the rows that move."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from ..results.chart import SCHEMA, Chart
 from .moves import Moves
 
-#: Moves that are drawn one by one.
+#: The most moves in the chart.
 _MOST_MARKS = 2_000
 
 
 def margins_and_moves(
     names: list[str], histogram: NDArray[np.float64], limit: float, moves: Moves, title: str
 ) -> Chart:
-    """Return the density of the signed margins by group, and below it the rows that move."""
+    """Return a chart of the density of signed margins by group, above the rows that move."""
     n_bins = histogram.shape[1]
     edges = np.linspace(-limit, limit, n_bins + 1)
     share = histogram / np.maximum(histogram.sum(axis=1, keepdims=True), 1e-300)
@@ -24,7 +24,7 @@ def margins_and_moves(
         for name, values in zip(names, share, strict=True)
         for i, value in enumerate(values)
     ]
-    # Evenly spread over the moves when there are too many to draw.
+    # If there are too many moves, draw an evenly spaced subset.
     at = np.unique(np.linspace(0, max(len(moves) - 1, 0), _MOST_MARKS).astype(int))
     at = at[: len(moves)]
     sign = np.where(moves.from_decision == 1, 1.0, -1.0)

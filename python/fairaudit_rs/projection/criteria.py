@@ -1,4 +1,4 @@
-"""Parts of criteria: two sides, tolerances, the density of margins."""
+"""Small classes that describe a criterion: its two sides, its tolerance, its curvature."""
 
 from __future__ import annotations
 
@@ -16,61 +16,61 @@ from .notions import RATES
 
 Array = NDArray[np.float64]
 
-#: The cell of rows that take no part.
+#: The cell of rows that are excluded.
 NO_CELL = _native.NO_CELL
-#: A difference of two rates, such as .8 - .7, is off by less than this.
+#: The most that a difference of two rates, such as 0.8 - 0.7, is off by rounding.
 _ROUNDING = 1e-15
 
 
 def by_unit(values: NDArray[Any]) -> NDArray[Any]:
-    """Add up the two cells of every unit."""
+    """Return the sums over the two cells (decisions) of every unit."""
     return np.asarray(values.reshape(-1, 2).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RateCriterion(Value):
-    """Two sets of units whose rates must be equal, ``first`` minus ``second``."""
+    """Two sets of units whose rates must be equal; the gap is ``first`` minus ``second``."""
 
     label: int | None
     first: Any
     second: Any
-    #: Units of each.
+    #: Masks of the units of each.
     of_first: NDArray[np.bool_]
     of_second: NDArray[np.bool_]
     attribute: str = ""
 
     @property
     def metric(self) -> str:
-        """Name of the rate."""
+        """The name of the rate."""
         return RATES[self.label]
 
 
 @dataclass(frozen=True, eq=False)
 class CriteriaTolerance(Value):
-    """The criteria may lie between these bounds; both 0 for the simple null hypothesis."""
+    """The bounds between which the criteria count as fair; both 0 without a tolerance."""
 
     low: Array
     high: Array
 
     def widened(self) -> CriteriaTolerance:
-        """Return bounds that forgive the rounding of a difference of rates."""
+        """Return bounds that allow for the rounding of a difference of rates."""
         return CriteriaTolerance(self.low - _ROUNDING, self.high + _ROUNDING)
 
     @property
     def is_sharp(self) -> bool:
-        """Return whether no gap but 0 is tolerated on any side that is looked at."""
+        """Return whether all finite bounds are 0."""
         bounds = np.concatenate([self.low, self.high])
         return not bounds[np.isfinite(bounds)].any()
 
     @property
     def simple(self) -> bool:
-        """Return whether every criterion must be 0."""
+        """Return whether all bounds are 0, so that every criterion must be 0."""
         return not (self.low.any() or self.high.any())
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """S of the law at three bandwidths, and how many rows stand behind each criterion."""
+    """The matrix S of the limit law at three bandwidths, and the effective rows by criterion."""
 
     bandwidth: float
     matrices: tuple[Array, Array, Array]
@@ -78,19 +78,19 @@ class Curvature:
 
     @property
     def matrix(self) -> Array:
-        """S at the bandwidth itself."""
+        """S at the requested bandwidth."""
         return self.matrices[1]
 
 
 class CriterionDescription(NamedTuple):
-    """A description of a criterion and its two rates; a user's criterion has no names."""
+    """A criterion and its two rates; a criterion of a user's `Notion` has only a name."""
 
     name: str
     attribute: str = ""
     first: Any = None
     second: Any = None
     rates: tuple[float, float] = (math.nan, math.nan)
-    #: The least and the largest gap that there can be.
+    #: The smallest and the largest possible gap.
     bounds: tuple[float, float] = (-math.inf, math.inf)
-    #: The rates as shares of rows that all count the same.
+    #: The rates as sample proportions; None if rows have weights.
     shares: tuple[SampleProportion, SampleProportion] | None = None

@@ -1,7 +1,8 @@
-"""Decisions exchanged by chance: gaps of replicates, and what it costs to remove them.
+"""Permutation replicates for criteria that the native module does not cover.
 
-Replicates of groups that only move together come from the native module; these are of criteria that
-mix the units in another way, and of the user's. A replicate depends on its index alone.
+It covers groups whose rates only move together. This module exchanges decisions at random for
+criteria that mix the units in other ways, and for a user's `Notion`, and computes the cost of
+removing the resulting gaps. A replicate depends on its index alone.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ Array = NDArray[np.float64]
 
 
 class ExchangeTest(Protocol):
-    """A statistic and its replicates, of any range of them."""
+    """A statistic with its observed value and any range of its replicates."""
 
     @property
     def observed(self) -> float:
         """The observed statistic."""
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
-        """Return the statistic of some replicates, in their order."""
+        """Return the statistic of a range of replicates, in order."""
 
 
 class GapSampler(Protocol):
     """Draws the gaps of replicates."""
 
     def draw(self, replicate: int, draws: _native.Draws) -> Array:
-        """Return the gaps of a replicate, by its index."""
+        """Return the gaps of the replicate with this index."""
 
 
 @dataclass(frozen=True)
 class GapTest:
-    """The cost of removing gaps: the observed ones, and those of replicates."""
+    """The test whose statistic is the cost of removing the gaps."""
 
     gap: Array
     gaps: GapSampler
@@ -53,7 +54,7 @@ class GapTest:
         return self.cost(self.gap)
 
     def null_distribution(self, draws: _native.Draws, call: _native.Call) -> Array:
-        """Return what it costs to remove the gaps of replicates."""
+        """Return the cost of removing the gaps of each replicate."""
         null = np.empty(draws.n)
         for i in range(draws.n):
             null[i] = self.cost(self.gaps.draw(draws.first + i, draws))
@@ -64,12 +65,12 @@ class GapTest:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitGaps:
-    """Decisions exchanged among the units of one label."""
+    """Gaps after decisions are exchanged among the units of one label."""
 
-    #: Rows of every cell.
+    #: The number of rows of every cell.
     rows: NDArray[np.int64]
     unit_label: NDArray[np.int64]
-    #: The value of every unit and criterion.
+    #: phi by unit and criterion.
     phi: Array
 
     @cached_property
@@ -91,10 +92,10 @@ class UnitGaps:
 
 @dataclass(frozen=True, kw_only=True)
 class RowGaps:
-    """Decisions exchanged among the rows of a stratum.
+    """Gaps after decisions are exchanged among the rows of a stratum.
 
-    Without strata of the user's the null hypothesis is weaker than that decisions do not depend on
-    phi, so gaps are scaled from their own covariance to that of the data.
+    Without user-defined strata, all rows exchange decisions. A fair model does not imply that they
+    are exchangeable, so gaps are rescaled from the covariance of the replicate to that of the data.
     """
 
     notion: Notion
@@ -124,7 +125,7 @@ class RowGaps:
 def _exchange(
     decisions: NDArray[np.integer], stratum: NDArray[np.uint32] | None
 ) -> _native.Assignments:
-    """Return what draws the decisions of all rows."""
+    """Return a sampler of the decisions of all rows."""
     units = _native.Units(decisions.astype(np.uint16), 2, stratum=stratum)
     return _native.Assignments(units, _native.Call())
 

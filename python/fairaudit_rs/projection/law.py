@@ -1,4 +1,4 @@
-"""The limit law of the statistic, and when it can be trusted."""
+"""Compute the asymptotic p-value of the statistic, and check that the limit law fits the data."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance, Curvature
 from .problem import BANDWIDTHS, Criteria
 
-#: With fewer rows of a decision than this, expected under equal rates, a rate is not normal enough.
+#: With fewer expected rows of a decision under equal rates, a rate is not close to normal.
 _FEW_DECISIONS = 4
-#: With fewer effective rows in the window the density near the boundary is unknown ...
+#: With fewer effective rows in the window, the density near the boundary is not estimable ...
 _FEW_ROWS = 10
-#: ... which does no harm where so many rows of a decision are expected: docs/atlas/projection.md.
+#: ... which is harmless if so many rows of a decision are expected: docs/atlas/projection.md.
 _ENOUGH_DECISIONS = 15
-#: With fewer distinct margins in the window, most of them shared, it has no density but atoms.
+#: With fewer distinct margins in the window, most of them shared, the margins are discrete.
 _FEW_MARGINS = 100
-#: What this sample says that a 5 % test of each criterion would reject; beyond it, the limit law
-#: does not fit the margins.
+#: The accepted range of the predicted size of a 5 % test of each criterion; outside it, the limit
+#: law does not fit the margins.
 _SIZES = (0.01, 0.10)
-#: Far beyond the largest gap.
+#: A bound far beyond any gap.
 _FARTHEST = 1e6
-#: A test that would reject so rarely says nothing: rows move at no cost.
+#: Below this predicted size a test has no power at all, because rows move at no cost.
 _HARDLY_EVER = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitTest:
-    """A p-value with what it rests on."""
+    """The asymptotic p-value, with its sensitivity to the bandwidth and reasons for doubt."""
 
     pvalue: float
     critical_value: float
@@ -56,12 +56,12 @@ class LimitTest:
         """Return the test by the limit law."""
         wide = tolerance.widened()
         fair = bool(((criteria.gap >= wide.low) & (criteria.gap <= wide.high)).all())
-        nothing = cls(pvalue=math.nan, critical_value=math.nan)
+        undefined = cls(pvalue=math.nan, critical_value=math.nan)
         if curvature is None:
             if fair:
-                return replace(nothing, pvalue=1.0)
+                return replace(undefined, pvalue=1.0)
             reason = "the distances to the boundary do not vary"
-            return replace(nothing, inconclusive=reason + _way_out(criteria, tolerance))
+            return replace(undefined, inconclusive=reason + _suggestion(criteria, tolerance))
         rows = float(curvature.effective_rows.min())
         laws = [_LimitLaw(criteria, tolerance, matrix) for matrix in curvature.matrices]
         if not all(law.exists for law in laws):
@@ -71,10 +71,10 @@ class LimitTest:
                 else "no rows lie near the boundary, whose density the limit law needs"
             )
             return replace(
-                nothing,
+                undefined,
                 effective_rows=rows,
                 pvalue=1.0 if fair else math.nan,
-                inconclusive=None if fair else reason + _way_out(criteria, tolerance),
+                inconclusive=None if fair else reason + _suggestion(criteria, tolerance),
             )
         critical = laws[1].critical_value(alpha)
         if fair:
@@ -100,7 +100,8 @@ class LimitTest:
             more = (
                 "it rejects all the same"
                 if rejects_at(pvalue, alpha)
-                else "p is larger than it need be" + _way_out(criteria, tolerance, "has more power")
+                else "p is larger than it need be"
+                + _suggestion(criteria, tolerance, "has more power")
             )
             note = f"{doubt.reason}; {more}"
             return cls(
@@ -115,27 +116,27 @@ class LimitTest:
             critical_value=math.nan,
             sensitivity=sensitivity,
             effective_rows=rows,
-            inconclusive=doubt.reason + _way_out(criteria, tolerance),
+            inconclusive=doubt.reason + _suggestion(criteria, tolerance),
         )
 
 
-def _way_out(
+def _suggestion(
     criteria: Criteria, tolerance: CriteriaTolerance, what: str = "gives a valid p-value"
 ) -> str:
-    """Name the test that needs no limit law, where there is one."""
+    """Return a text that suggests the permutation test; "" if it does not apply."""
     exchangeable = tolerance.is_sharp and criteria.rows.weight is None
     return f"; calibration='permutation' {what}" if exchangeable else ""
 
 
 class _LimitLaw:
-    """The law of the statistic under the least favourable fair gaps."""
+    """The limit law of the statistic under the least favourable fair gaps."""
 
     def __init__(
         self, criteria: Criteria, tolerance: CriteriaTolerance, matrix: NDArray[Any]
     ) -> None:
         self.covariance, self.matrix = criteria.covariance, matrix
         root = math.sqrt(criteria.n_rows)
-        # No gap is farther than 1 from another: what lies beyond is as good as no bound.
+        # Gaps lie within -1 and 1, so a bound beyond that is no constraint: keep it finite.
         self.low, self.high = (
             np.where(np.isfinite(side), np.clip(side, -_FARTHEST, _FARTHEST), side) * root
             for side in (tolerance.low, tolerance.high)
@@ -162,17 +163,17 @@ class _LimitLaw:
 
 @dataclass(frozen=True)
 class _Doubt:
-    """Why the limit law does not fit the rows, and to which side it errs."""
+    """Why the limit law does not fit the rows, and in which direction it errs."""
 
     reason: str
-    #: The level holds.
+    #: The test is conservative.
     rejects_too_rarely: bool = False
-    #: So it does, and there are rejections to be had.
+    #: The test is conservative, but still has some power.
     is_safe: bool = False
 
 
 def _doubt(criteria: Criteria, curvature: Curvature) -> _Doubt | None:
-    """Say why the limit law cannot be trusted here, and whether it errs on the safe side."""
+    """Return why the limit law does not fit these rows; None if it does."""
     fewest, which = criteria.fewest_decisions()
     if fewest < _FEW_DECISIONS:
         return _Doubt(

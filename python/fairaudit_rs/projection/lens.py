@@ -1,4 +1,4 @@
-"""`projection_test`: arguments in, result out."""
+"""The function `projection_test`: checks its arguments and returns the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .result import CriterionValue, ProjectionResult
 from .transport import TransportPlan
 from .values import histogram_of, largest_gap, values_of
 
-#: Plans whose certificate is worse than this, relative to their cost, say so.
+#: A plan whose relative duality gap is larger than this gets a warning.
 _CERTIFIED = 1e-6
 
 
@@ -65,17 +65,18 @@ def projection_test(
     y_true : array, or str with ``data``, optional
         Labels; not needed for statistical parity.
     y_pred : array, or str with ``data``, optional
-        Decisions. They follow from ``y_score`` and ``threshold``, or from the model that
-        ``distance`` comes from, when they are not given.
+        Decisions. By default they follow from ``y_score`` and ``threshold``, or from the model of
+        ``distance``.
     y_score : array, or str with ``data``, optional
-        Scores; without a model, a row is ``|y_score - threshold|`` away from the boundary.
+        Scores; without a model, the distance of a row to the boundary is
+        ``|y_score - threshold|``.
     threshold : float
-        A row with a score of at least this is decided positively.
+        Rows with at least this score have a positive decision.
     distance : array, `Distances`, or str with ``data``, optional
-        How far each row has to move for the other decision: ``model.distance(X)`` of a model of
-        `fairaudit_rs.models`, or numbers of your own (infinite for rows that cannot move).
+        The distance of each row to the other decision: ``model.distance(X)`` of a model of
+        `fairaudit_rs.models`, or your own numbers (infinite for rows that cannot move).
     sensitive_features : array, several arrays, or str(s) with ``data``
-        The attributes whose values make the groups.
+        The attributes whose values define the groups.
     data : frame, path or glob, optional
         See `tabulate`; the other arguments are then names of its columns.
     notion : str or Notion
@@ -83,14 +84,14 @@ def projection_test(
         ``"predictive_equality"`` (false positive rates), ``"equalized_odds"`` (both), or a
         `Notion` of your own.
     attributes : {"crossed", "separate"}
-        Several sensitive features make their intersections, or must each be fair by itself, all at
-        once ("separate").
+        With several sensitive features: groups are their intersections, or each feature must be
+        fair by itself, in one joint test ("separate").
     groups, reference : optional
         As in `permutation_test`. With ``attributes="separate"`` the reference is a dict by
         attribute.
     epsilon : float or sequence of float, optional
-        Gaps up to this count as fair; one number, or one per criterion. More than two groups then
-        need a ``reference``.
+        Gaps up to this size count as fair; one number, or one per criterion. With more than two
+        groups this requires a ``reference``.
     alternative : {"two-sided", "greater", "less"}
         ``"greater"``: only gaps above ``epsilon`` (or 0) are unfair, as "group minus reference".
     sample_weight : array, or str with ``data``, optional
@@ -100,21 +101,21 @@ def projection_test(
     missing : optional
         See `tabulate`.
     bandwidth : float, optional
-        Of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default. It plays no
-        part in the p-value of a permutation.
+        Bandwidth of the density of the margins near the boundary; 1.06 sd N^(-1/5) by default.
+        Permutation p-values do not depend on it.
     calibration : {"asymptotic", "permutation"}
-        The limit law, or replicates in which rows of one label exchange their decisions: valid
-        for forests, trees and categorical data too, whose margins have no density.
+        The limit law, or permutations of the decisions among rows with the same label. These are
+        also valid for forests, trees and categorical data, whose margins have no density.
     n_resamples : int
-        Replicates of the permutation.
+        Number of permutations.
     confidence_level : float
-        Level of the intervals of the gaps; the critical value has one minus it.
+        Level of the intervals of the gaps; the critical value is at one minus this level.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 takes all cores that the process may use. The result does not depend on it.
+        None or -1 uses all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Of the permutation: True prints; a callable gets (replicates done, replicates in all).
+        Progress of the permutations: True prints it; a callable gets (done, total).
 
     Returns
     -------
@@ -122,26 +123,26 @@ def projection_test(
 
     Notes
     -----
-    The null hypothesis is :math:`E[C(X) \phi_j(U, E U)] = 0` for every criterion j, for the notions
-    of groups: their rates are equal. The statistic is the optimal value of
+    The null hypothesis is :math:`E[C(X) \phi_j(U, E U)] = 0` for every criterion j; for the named
+    notions this means that the rates of the groups are equal. The statistic is the optimal value of
 
     .. math:: s_N = \min_{0 \le p \le 1} \sum_i p_i d_i \quad\text{subject to}\quad
               \sum_i (1 - 2 C_i) \phi_i p_i = -\sum_i C_i \phi_i,
 
-    the least cost of making the data fair [1]_. It is solved exactly: one criterion by selection,
-    several groups by a search over their common rate, any other criteria by linear programs; the
-    dual value certifies it. Under the null hypothesis it converges to
+    the lowest cost of making the data fair [1]_. It is solved exactly: one criterion by selection,
+    several groups by a search over their common rate, other criteria by linear programs. The dual
+    value certifies it. Under the null hypothesis it converges to
     :math:`\tfrac12 V^\top S^{-1} V`, with S from a kernel estimate of the density of the margins
-    at the boundary: a weighted sum of chi-squares, whose tail is found by inverting its
-    characteristic function. With ``epsilon`` or a one-sided alternative the p-value is the largest
-    one over all fair gaps.
+    at the boundary. This is a weighted sum of chi-squares, whose tail is computed by inverting its
+    characteristic function. With ``epsilon`` or a one-sided alternative the p-value is the maximum
+    over all fair gaps.
 
-    The limit law needs margins with a density near the boundary. When too few rows lie there, or
-    many at the same distance, ``pvalue`` is NaN and ``inconclusive`` says why;
-    ``calibration="permutation"`` is the way out. Decisions are exchanged within a label, which
-    where the rates are equal changes nothing in law, however far from the boundary each group
-    lies. The cost of removing the observed gaps is ranked among the costs of removing those that
-    chance makes, with rows on either side of the boundary standing for each other.
+    The limit law needs margins with a density near the boundary. If too few rows lie there, or many
+    at the same distance, ``pvalue`` is NaN and ``inconclusive`` has the reason; use
+    ``calibration="permutation"`` then. It permutes decisions within a label. If the rates are
+    equal, this does not change the distribution, however far from the boundary each group lies. The
+    cost of removing the observed gaps is ranked among the costs of removing the permuted gaps, with
+    every row placed on both sides of the boundary.
 
     References
     ----------
@@ -177,7 +178,8 @@ def projection_test(
     model = distance if isinstance(distance, Distances) else None
     if model is not None and data is not None:
         raise ArgumentTypeError(
-            "distance is a Distances and data is given; with data= it is the name of a column",
+            "distance is a Distances object, but with data= it must be the name of a column. Pass "
+            "arrays instead of data=, or the name of a column.",
             argument="distance",
             mentions=("data",),
         )
@@ -235,7 +237,7 @@ def project_table(
     n_threads: int | None = None,
     callback: Callable[[int, int], object] | None = None,
 ) -> ProjectionResult:
-    """Test a notion on a table, as `projection_test` does, with arguments that are checked."""
+    """Test a notion on a table, like `projection_test` but with arguments that are checked."""
     question = pose_notion(
         table,
         notion,
@@ -263,9 +265,8 @@ def project_table(
     scale = criteria.n_rows / criteria.weight
     statistic = plan.primal * scale
     test = LimitTest.from_criteria(criteria, tolerance, statistic, curvature, 1 - level)
-    if plan.why_none is not None:
-        none = replace(test, pvalue=math.nan, critical_value=math.nan)
-        test = replace(none, inconclusive=plan.why_none)
+    if plan.refusal is not None:
+        test = replace(test, pvalue=math.nan, critical_value=math.nan, inconclusive=plan.refusal)
     elif calibration == "permutation":
         outcome = rank_of_cost(criteria, tolerance, n_resamples, seed, callback)
         test = replace(
@@ -336,12 +337,14 @@ def _tolerance(question: ProjectionQuestion, epsilon: Any, alternative: str) -> 
         raise ArgumentError(
             f"reference is None with {len(question.keys)} groups and "
             + (f"alternative={alternative!r}" if not values.any() else f"epsilon={epsilon!r}")
-            + "; accepted: the group that the others are compared with",
+            + ". Pass reference=, the group that the others are compared with.",
             argument="reference",
+            mentions=("epsilon", "alternative"),
+            code="missing-argument",
         )
-    endless = np.full(m, np.inf)
-    low = -endless if alternative == "greater" else -values
-    high = endless if alternative == "less" else values
+    unbounded = np.full(m, np.inf)
+    low = -unbounded if alternative == "greater" else -values
+    high = unbounded if alternative == "less" else values
     return CriteriaTolerance(low, high)
 
 
@@ -353,7 +356,7 @@ def _warnings(
     calibration: str,
     level: float,
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about a projection."""
     alpha = 1 - level
     warnings = []
     if question.n_missing:
@@ -371,7 +374,7 @@ def _warnings(
             "distances come from a search for the boundary and are upper bounds, and so is the "
             "statistic" + (missed if distances.n_not_found else "")
         )
-    if plan.why_none is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
+    if plan.refusal is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
         warnings.append(
             f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
             "more than the best one: the program is badly scaled"

@@ -1,4 +1,4 @@
-"""Who would move: the rows, fractions and distances of a projection."""
+"""The moves of a projection: which rows would change their decision, and how far they move."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MoveSummary:
-    """The moves of one group and label in one direction."""
+    """A summary of the moves of one group and label in one direction."""
 
     group: Any
     label: int | None
@@ -37,48 +37,56 @@ class MoveSummary:
     largest_distance: float
 
 
-#: What moves are compared by.
+#: The columns by which moves are compared.
 _COMPARED = (
-    *("row", "index", "fraction", "distance", "weight", "from_decision", "group", "label"),
+    "row",
+    "index",
+    "fraction",
+    "distance",
+    "weight",
+    "from_decision",
+    "group",
+    "label",
 )
 
 
-def unknown_moves() -> None:
-    """Say that nobody knows where rows move to."""
+def unknown_destination() -> None:
+    """Return None: the destinations of the rows are unknown."""
 
 
-def _known(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _constant(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    # A function of the module, unlike a lambda, can be pickled.
     return x
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Moves(Serializable):
-    """The smallest set of rows, and the smallest moves, that remove the bias.
+    """The rows that must change their decision to remove the bias at least cost.
 
     Attributes
     ----------
     row : ndarray of int
-        Positions in the data as given.
+        Positions of the rows in the data.
     fraction : ndarray
-        How much of each row moves: 1, or less for the last ones.
+        The fraction of each row that moves: 1, or less for rows that move only in part.
     distance : ndarray
-        How far it moves.
+        The distance of each move.
     weight : ndarray
-        Its weight, 1 without ``sample_weight``.
+        The weight of each row, 1 without ``sample_weight``.
     from_decision : ndarray of int
         The decision that changes, 0 or 1.
     group, label : ndarray
-        Position of its group in ``groups``, and its label (-1 where labels play no part).
+        Position of the group of each row in ``groups``, and its label (-1 if labels are not used).
     groups : tuple
         The groups.
     x : ndarray or None
-        Where the row moves to, when ``distance`` comes from a model that knows.
+        The destinations of the rows, if ``distance`` comes from a model that can compute them.
     feature_names : tuple of str or None
         Names of the columns of ``x``.
     attribute : str
         Names of the sensitive features.
     index : ndarray or None
-        What the rows are called in the index of pandas data; None where they go by position.
+        The labels of the rows in the index of pandas data; None without an index.
     """
 
     row: NDArray[np.int64]
@@ -92,17 +100,16 @@ class Moves(Serializable):
     feature_names: tuple[str, ...] | None = None
     attribute: str = ""
     index: NDArray[Any] | None = None
-    #: Makes `x`: a large audit moves many rows, and few readers ask where to.
-    _moved: Callable[[], NDArray[np.float64] | None] = field(
-        default=unknown_moves, repr=False, compare=False
+    #: Computes `x` on demand, because it can be large and is rarely needed.
+    _compute_x: Callable[[], NDArray[np.float64] | None] = field(
+        default=unknown_destination, repr=False, compare=False
     )
 
-    _bulky = frozenset({"_moved"})
+    _bulky = frozenset({"_compute_x"})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: where rows move to, not the model and data that know it."""
-        x = self.x
-        return self.__dict__ | {"_moved": unknown_moves if x is None else partial(_known, x)}
+        """Return the state to pickle: the destinations, not the model and data behind them."""
+        return self.__dict__ | {"_compute_x": _returning(self.x)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, a list for each column; see `Result.to_dict`."""
@@ -111,11 +118,11 @@ class Moves(Serializable):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return the moves that `to_dict` made a dict of."""
-        made = super().from_dict(content)
+        """Rebuild the moves from the dict of `to_dict`."""
+        moves = super().from_dict(content)
         x = decode_entry(content, "x", NDArray[np.float64] | None)
-        made.__dict__["_moved"] = unknown_moves if x is None else partial(_known, x)
-        return made
+        moves.__dict__["_compute_x"] = _returning(x)
+        return moves
 
     def __len__(self) -> int:
         return len(self.row)
@@ -131,17 +138,7 @@ class Moves(Serializable):
         if not isinstance(other, Moves):
             return NotImplemented
         return self.groups == other.groups and all(
-            are_equal(getattr(self, name), getattr(other, name))
-            for name in (
-                "row",
-                "index",
-                "fraction",
-                "distance",
-                "weight",
-                "from_decision",
-                "group",
-                "label",
-            )
+            are_equal(getattr(self, name), getattr(other, name)) for name in _COMPARED
         )
 
     def __hash__(self) -> int:
@@ -149,31 +146,31 @@ class Moves(Serializable):
 
     @property
     def x(self) -> NDArray[np.float64] | None:
-        """Where each row moves to; None without a model that knows."""
-        return self._moved()
+        """The destination of each row; None if no model can compute it."""
+        return self._compute_x()
 
     @property
     def names(self) -> list[str]:
-        """Names of the groups for people."""
+        """The names of the groups, with their attribute."""
         return [group_name(group, self.attribute) for group in self.groups]
 
     @property
     def cost(self) -> float:
-        """The sum of weight, fraction and distance: the statistic, for weights with mean 1."""
+        """The sum of weight * fraction * distance; it equals the statistic."""
         return float(self.weight @ (self.fraction * self.distance))
 
     def summary(self) -> tuple[MoveSummary, ...]:
         """Return the moves by group, label and direction."""
-        # One number for each kind, in the order of (group, label, decision); labels begin at -1.
+        # Code (group, label, decision) as one number; labels start at -1.
         kinds = (3 * self.group + self.label + 1) * 2 + self.from_decision
-        found = []
+        summaries = []
         for code in np.flatnonzero(np.bincount(kinds)):
             at = np.flatnonzero(kinds == code)
             kind = (code // 6, code // 2 % 3 - 1, code % 2)
             mass = self.weight[at] * self.fraction[at]
-            # Exact sums: the same bits for any order of the rows.
+            # Exact sums do not depend on the order of the rows.
             total = math.fsum(mass.tolist())
-            found.append(
+            summaries.append(
                 MoveSummary(
                     group=self.groups[kind[0]],
                     label=None if kind[1] < 0 else int(kind[1]),
@@ -185,10 +182,10 @@ class Moves(Serializable):
                     largest_distance=float(self.distance[at].max()),
                 )
             )
-        return tuple(found)
+        return tuple(summaries)
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per moved row, with where it moves to when that is known."""
+        """Return one row per moved row, with its destination if that is known."""
         import polars as pl
 
         names = self.names
@@ -207,3 +204,10 @@ class Moves(Serializable):
             features = self.feature_names or tuple(f"x{i + 1}" for i in range(x.shape[1]))
             columns |= {f"to_{name}": x[:, i] for i, name in enumerate(features)}
         return pl.DataFrame(columns, schema_overrides={"group": pl.String})
+
+
+def _returning(
+    x: NDArray[np.float64] | None,
+) -> Callable[[], NDArray[np.float64] | None]:
+    """Return a function, which can be pickled, that returns x."""
+    return unknown_destination if x is None else partial(_constant, x)

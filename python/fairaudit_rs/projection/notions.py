@@ -1,4 +1,4 @@
-"""Notions of fairness as criteria that must be zero: the discerning tuple (U, phi) of Si et al."""
+"""Define notions of fairness as criteria that must be 0: the tuple (U, phi) of Si et al. (2021)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..data.equality import Value
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
-#: The labels whose rates must be equal; None: all rows, whatever their label.
+#: The labels for which the rates of the groups must be equal; None: all rows together.
 NOTIONS: dict[str, tuple[int | None, ...]] = {
     "statistical_parity": (None,),
     "equal_opportunity": (1,),
@@ -23,7 +23,7 @@ ALIASES = {
     "demographic_parity": "statistical_parity",
     "equality_of_opportunity": "equal_opportunity",
 }
-#: What the rate of rows with a label is called.
+#: The name of the rate of rows with a label.
 RATES = {None: "selection_rate", 1: "true_positive_rate", 0: "false_positive_rate"}
 
 Array = NDArray[np.float64]
@@ -32,24 +32,24 @@ Phi = Callable[[Array, Array], ArrayLike]
 
 @dataclass(frozen=True, eq=False)
 class Notion(Value):
-    """A notion of your own: a model is fair when ``E[C(X) phi(U, E[U])]`` is 0.
+    """A user-defined notion: a model is fair if ``E[C(X) phi(U, E[U])]`` is 0.
 
     Parameters
     ----------
     phi : array (rows x criteria), or callable of (U, mean of U)
-        What a positive decision of each row adds to each criterion. As an array it holds the
+        The contribution of a positive decision of each row to each criterion. An array has the
         values at the mean of ``U``.
     U : array (rows x s), optional
         The statistics whose means phi depends on. Without it phi is taken as known.
     derivative : array (rows x criteria x s), or callable of (U, mean of U), optional
-        The derivative of phi by the mean of ``U``; it says how much the estimated means add to the
-        variance. Found by central differences when phi is a callable; needed when phi is an
-        array and ``U`` is given.
+        The derivative of phi by the mean of ``U``, for the variance that comes from estimated
+        means. Computed by central differences if phi is a callable; required if phi is an array
+        and ``U`` is given.
     strata : array, optional
-        Rows of one stratum (for equal opportunity: of one label) exchange their decisions in
-        ``calibration="permutation"``; say it where decisions do not depend on phi within it when
-        the model is fair. Without it all rows do, and gaps are scaled to the covariance of the
-        data: then the level holds asymptotically only.
+        With ``calibration="permutation"`` decisions are permuted within strata (for equal
+        opportunity: within labels). Pass strata within which the decisions of a fair model do not
+        depend on phi. Without strata all rows are permuted, and gaps are rescaled to the covariance
+        of the data; the level is then only asymptotic.
     names : sequence of str, optional
         Names of the criteria.
     name : str
@@ -73,13 +73,15 @@ class Notion(Value):
     name: str = "notion"
 
     def evaluate(self, decisions: NDArray[Any], weight: Array | None) -> NotionValues:
-        """Return phi, the criteria and their linearisation for rows with these decisions."""
+        """Return phi, the criteria and their linearisation at these decisions."""
         n = len(decisions)
         share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
         statistics = None if self.U is None else _matrix("U", self.U, n)
         if callable(self.phi) and statistics is None:
             raise ArgumentTypeError(
-                "phi is a function and U is None; accepted: U as an array", argument="phi"
+                "phi is a function of U, but U is None. Pass U as an array.",
+                argument="phi",
+                mentions=("U",),
             )
         mean = None if statistics is None else share @ statistics
         phi = _matrix("phi", self._phi(statistics, mean), n)
@@ -109,8 +111,10 @@ class Notion(Value):
         """Return the mean of C(X) times the derivative of phi, criteria x s."""
         n, s = statistics.shape
         if self.derivative is not None:
-            given = self.derivative
-            value = _numbers("derivative", given(statistics, mean) if callable(given) else given)
+            values = self.derivative
+            if callable(values):
+                values = values(statistics, mean)
+            value = _numbers("derivative", values)
             if value.shape != (n, m, s):
                 raise ArgumentError(
                     f"derivative has the shape {value.shape}; accepted: (rows, criteria, columns "
@@ -120,17 +124,18 @@ class Notion(Value):
             return np.asarray(np.einsum("i,ijk->jk", share, value))
         if not callable(self.phi):
             raise ArgumentError(
-                "derivative is None, but phi is an array and U is given; accepted: the derivative "
-                "of phi by the mean of U, or phi as a function of (U, mean)",
+                "derivative is None, but phi is an array and U is given. Pass derivative=, or phi "
+                "as a function of (U, mean).",
                 argument="derivative",
+                mentions=("phi", "U"),
             )
         columns = []
         for k in range(s):
             step = np.zeros(s)
             step[k] = 1e-5 * max(abs(mean[k]), 1e-3)
             up, down = (
-                share @ _matrix("phi", self.phi(statistics, mean + way * step), n)
-                for way in (1, -1)
+                share @ _matrix("phi", self.phi(statistics, mean + sign * step), n)
+                for sign in (1, -1)
             )
             columns.append((up - down) / (2 * step[k]))
         return np.stack(columns, axis=1)
@@ -138,7 +143,7 @@ class Notion(Value):
 
 @dataclass(frozen=True, eq=False)
 class NotionValues(Value):
-    """phi, the linearised criteria, and the criteria themselves."""
+    """The values of phi, the linearised criteria, and the gaps: the criteria themselves."""
 
     phi: Array
     influence: Array
@@ -149,7 +154,7 @@ class NotionValues(Value):
 def _numbers(name: str, value: Any) -> Array:
     try:
         return np.asarray(value, dtype=np.float64)
-    except Exception as error:  # what is turned into an array may raise what it likes
+    except Exception as error:  # converting an arbitrary object may raise anything
         raise ArgumentTypeError(
             f"{name} is not an array of numbers: {error}", argument=name
         ) from None
@@ -161,7 +166,7 @@ def _matrix(name: str, value: Any, n: int) -> Array:
         array = array[:, None]
     if array.ndim != 2 or len(array) != n or not array.shape[1]:
         raise DataError(
-            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} rows of data",
+            f"{name} has the shape {array.shape}; accepted: one row for each of {n:,} data rows",
             argument=name,
         )
     if not np.isfinite(array).all():

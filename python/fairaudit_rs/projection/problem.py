@@ -1,8 +1,8 @@
-"""The criteria of a projection on given rows: gaps, their covariance, the curvature of the cost.
+"""Compute the criteria of a projection: gaps, their covariance, and the curvature of the cost.
 
-Criteria of groups are the same for all rows of a unit (a group and a label), so everything but a
-few sums over rows is small; criteria of the user's have a value for every row. They are immutable;
-what the native module holds of them is made when it is asked for, and not pickled.
+Criteria of groups have one value per unit (a group and a label), so apart from a few sums over rows
+everything is small. Criteria of a user's `Notion` have a value for every row. Objects are
+immutable; their copy in the native module is created on demand and not pickled.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from .notions import Notion, NotionValues
 from .transport import CellCosts, MarginRows, TransportPlan, by_one_criterion, by_rows
 
 Array = NDArray[np.float64]
-#: Bandwidths at which a test is repeated, as multiples of the one asked for.
+#: The test is repeated at these multiples of the requested bandwidth.
 BANDWIDTHS = (0.5, 1.0, 2.0)
-#: Combinations of user criteria that are solved by cells; more go row by row.
+#: The most distinct values of user criteria that are solved by cells; with more, row by row.
 _MOST_CELLS = 4_096
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Criteria(Value, ABC):
-    """Criteria on rows that take part."""
+    """The criteria and their rows."""
 
     rows: MarginRows
     n_threads: int | None
 
     @cached_property
     def call(self) -> _native.Call:
-        """How the native module is called."""
+        """The call options of the native module."""
         return _native.Call(self.n_threads)
 
     @cached_property
     def native(self) -> _native.ProjectionRows:
-        """The rows, held by the native module; distances and weights that are none are refused."""
+        """The rows in the native module, which checks distances and weights."""
         return self.rows.native(self.call)
 
     @cached_property
     def tally(self) -> _native.Tally:
-        """Numbers and weights of the rows of every cell."""
+        """The counts and weights of the rows of every cell."""
         return self.native.tally
 
     @abstractmethod
     def describe(self, j: int) -> CriterionDescription:
-        """Say what a criterion compares."""
+        """Return the description of a criterion."""
 
     @property
     def unit_label(self) -> NDArray[np.int64]:
-        """The label of every unit, -1 where labels play no part."""
+        """The label of every unit, -1 if labels are not used."""
         return np.full(self.rows.n_cells // 2, -1)
 
     @cached_property
     def n_rows(self) -> int:
-        """Rows that take part."""
+        """The number of eligible rows."""
         return int(self.tally.rows.sum())
 
     @cached_property
     def weight(self) -> float:
-        """The sum of their weights."""
+        """The sum of the weights of eligible rows."""
         return float(self.tally.weight.sum())
 
     @property
     @abstractmethod
     def gap(self) -> Array:
-        """The criteria as they are."""
+        """The observed value of each criterion."""
 
     @property
     @abstractmethod
@@ -86,61 +86,61 @@ class Criteria(Value, ABC):
 
     @abstractmethod
     def curvature(self, bandwidth: float) -> Curvature:
-        """Return S, from the density of the margins near the boundary."""
+        """Return the matrix S, from the density of the margins near the boundary."""
 
     @abstractmethod
     def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
-        """Return the cheapest plan, or why there is none; costs are sums over weights.
+        """Return the cheapest plan, or why there is none; costs are weighted sums.
 
-        With ``gap`` it is other gaps than the observed ones that must vanish.
+        The plan removes ``gap``, by default the observed gaps.
         """
 
     @abstractmethod
     def both_sides(self) -> Self:
-        """Return the criteria with every row on both sides of the boundary, at half its weight."""
+        """Return the criteria with every row on both sides of the boundary, at half weight."""
 
     @abstractmethod
     def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
-        """Return the test whose replicates exchange the decisions of rows."""
+        """Return the test whose replicates permute the decisions."""
 
     def cost(self, tolerance: CriteriaTolerance, gap: Array) -> float:
-        """Return what it costs to remove a gap; infinite when it cannot be done."""
+        """Return the cost of removing a gap; infinite if that is impossible."""
         return self.project(tolerance, gap).primal * self.n_rows / self.weight
 
     def _change(self, tolerance: CriteriaTolerance, gap: Array | None) -> tuple[Array, Array]:
-        """Return by how much the criteria must change, at least and at most."""
+        """Return the smallest and largest changes of the criteria that make them fair."""
         observed = self.gap if gap is None else gap
         wide = tolerance.widened()
         return wide.low - observed, wide.high - observed
 
     @abstractmethod
     def affordable(self, costs: Array) -> Array:
-        """Return how far each criterion can be moved up and down for a cost: (criteria, 2)."""
+        """Return the largest change of each criterion, up and down, for a cost: (criteria, 2)."""
 
     @abstractmethod
     def fewest_decisions(self) -> tuple[float, str]:
-        """Return the fewest rows of one decision behind a rate, and which they are.
+        """Return the fewest rows of one decision expected behind any rate, and a text for them.
 
-        Those that equal rates would give: the observed numbers would tell on the gap itself, and
-        looking at them first would change the level.
+        The numbers are those expected under equal rates: the observed ones depend on the gap, and
+        checking them first would change the level of the test.
         """
 
     @abstractmethod
-    def helps(self) -> NDArray[np.bool_]:
-        """Return which cells have rows that play a part in some criterion."""
+    def contributing_cells(self) -> NDArray[np.bool_]:
+        """Return which cells contribute to any criterion."""
 
     def distinct_margins(self, bandwidth: float, enough: int) -> _native.DistinctMargins:
-        """Return the distinct margins within a bandwidth, and the rows that they belong to."""
-        cut = np.where(self.helps(), bandwidth, -1.0)
+        """Return the number of distinct margins within a bandwidth, and of their rows."""
+        cut = np.where(self.contributing_cells(), bandwidth, -1.0)
         return self.native.distinct_margins(cut, enough, self.call)
 
     def predicted_sizes(self, curvature: Curvature, level: float) -> list[float]:
-        """Return the sizes of the tests of single criteria if these rows were the population.
+        """Return the size of the test of each single criterion if these rows were the population.
 
-        The limit law takes the cost of a gap g to be N g^2 / (2 S). The gap, in either direction,
-        at which the exact cost reaches the critical value is so many standard errors; how often
-        chance makes such gaps is near the level where the law fits, larger where fewer rows lie
-        near the boundary than the kernel says, 0 where rows move for nothing.
+        The limit law assumes that a gap g costs N g^2 / (2 S). Here the gaps in both directions at
+        which the exact cost reaches the critical value are computed; the size is the probability
+        of larger gaps by chance. It is close to ``level`` if the law fits, larger if fewer rows lie
+        near the boundary than the kernel estimates, and 0 if rows move at no cost.
         """
         variances = np.diag(self.covariance)
         quantile = _native.normal_quantile(1 - level / 2) ** 2
@@ -153,7 +153,7 @@ class Criteria(Value, ABC):
         return sizes
 
     def bandwidth(self) -> float:
-        """1.06 sd N^(-1/5) of the signed margins; NaN when they do not vary."""
+        """Return 1.06 sd N^(-1/5) of the signed margins; NaN if they do not vary."""
         spread = self.native.spread(self.call)
         n, deviation = spread.rows, spread.standard_deviation
         width = 1.06 * deviation * n ** (-0.2) if n > 1 else math.nan
@@ -162,19 +162,19 @@ class Criteria(Value, ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnitCriteria(Criteria):
-    """Criteria of groups: every unit has one value of each."""
+    """Criteria of groups, with one value per unit."""
 
     criteria: tuple[RateCriterion, ...]
-    #: The label of every unit, -1 where labels play no part.
+    #: The label of every unit, -1 if labels are not used.
     labels: NDArray[np.int64]
-    #: (units with the reference first, criteria) of each block of groups that only move together.
-    #: None: the criteria mix the units in another way.
+    #: For each block of groups whose rates only move together: its units (the reference first) and
+    #: its criteria. None: the criteria mix the units in other ways.
     blocks: list[tuple[list[int], list[int]]] | None
-    #: Names of the sensitive features, for people.
+    #: Names of the sensitive features.
     features: tuple[str, ...]
 
     def name_of(self, criterion: RateCriterion, group: Any) -> str:
-        """Return the name of a group of a criterion for people."""
+        """Return the name of a group of a criterion, with its attribute."""
         return group_name(group, criterion.attribute or attribute_name(self.features))
 
     @property
@@ -184,7 +184,7 @@ class UnitCriteria(Criteria):
 
     @cached_property
     def _sides(self) -> tuple[Array, Array]:
-        """Which units are on the first and the second side of every criterion."""
+        """Masks of the units on the first and the second side of every criterion."""
         first = np.stack([criterion.of_first for criterion in self.criteria], axis=1)
         second = np.stack([criterion.of_second for criterion in self.criteria], axis=1)
         return first.astype(np.float64), second.astype(np.float64)
@@ -206,7 +206,7 @@ class UnitCriteria(Criteria):
         return first, second
 
     def describe(self, j: int) -> CriterionDescription:
-        """Name the two sides, with their rates."""
+        """Return the two sides with their rates."""
         criterion = self.criteria[j]
         first, second = (float(rate[j]) for rate in self.rates)
         shares = None
@@ -231,13 +231,13 @@ class UnitCriteria(Criteria):
 
     @cached_property
     def phi(self) -> Array:
-        """The value of every unit and criterion."""
+        """The values of phi by unit and criterion."""
         first, second = (side / size for side, size in zip(self._sides, self.sizes, strict=True))
         return np.asarray(self.weight * (first - second))
 
     @cached_property
     def covariance(self) -> Array:
-        """Sigma, from the residuals of the rates; rows of the same cell are alike."""
+        """Sigma, from the residuals of the rates, which are equal within a cell."""
         n = self.n_rows
         total = np.zeros((len(self.criteria),) * 2)
         for decision in (0, 1):
@@ -251,10 +251,10 @@ class UnitCriteria(Criteria):
         return np.asarray(total / max(n - 1, 1))
 
     def curvature(self, bandwidth: float) -> Curvature:
-        """S, from the kernel sums of the units."""
+        """Return S from the kernel sums of the units."""
         used: list[bool] = list(map(bool, (self.phi != 0).any(axis=1)))
         windows = self.native.windows(used, bandwidth, self.call)
-        # Weights have the mean 1 in the law, so their sum is the number of rows.
+        # The law scales weights to mean 1, so that their sum is the number of rows.
         density = windows.density / self.weight
         matrices = tuple(self.phi.T @ (density[:, [i]] * self.phi) for i in range(len(BANDWIDTHS)))
         with np.errstate(invalid="ignore"):
@@ -262,13 +262,13 @@ class UnitCriteria(Criteria):
         return Curvature(bandwidth, matrices, np.nan_to_num(effective))  # type: ignore[arg-type]
 
     def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
-        """Blocks of groups by their common rate, others by cells."""
+        """Solve blocks of groups by their common rate, other criteria by cells."""
         if self.blocks is None or gap is not None:
             return self._curves.cheapest(*self._change(tolerance, gap))
-        found = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
-        if isinstance(found, _native.Unreachable):
-            return TransportPlan.none(self._reachable(*self.blocks[found.block]))
-        return TransportPlan.of_native(found)
+        plan = self.native.project(_native_blocks(self.blocks, tolerance), self.call)
+        if isinstance(plan, _native.Unreachable):
+            return TransportPlan.none(self._reachable(*self.blocks[plan.block]))
+        return TransportPlan.from_native(plan)
 
     @cached_property
     def _gains(self) -> Array:
@@ -282,18 +282,18 @@ class UnitCriteria(Criteria):
         return CellCosts.from_rows(self.native, self._gains, self.call)
 
     def both_sides(self) -> Self:
-        """Both cells of a unit get all of its rows."""
+        """Return criteria in which both cells of a unit have all of its rows."""
         return replace(self, rows=self.rows.doubled(), blocks=None)
 
     def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
-        """Blocks of groups in the native module, others gap by gap."""
+        """Return the native test for blocks of groups, or one that projects gap by gap."""
         if self.blocks is not None:
             return self.native.exchange(_native_blocks(self.blocks, tolerance), self.call)
         gaps = UnitGaps(rows=self.tally.rows, unit_label=self.labels, phi=self.phi)
         return GapTest(self.gap, gaps, partial(self.both_sides().cost, tolerance))
 
     def _reachable(self, units: list[int], at: list[int]) -> str:
-        """Say which rates each group of a block can reach."""
+        """Return a text with the range of rates that each group of a block can reach."""
         criteria, tally = [self.criteria[j] for j in at], self.tally
         base = self.name_of(criteria[0], criteria[0].second)
         names = [base, *(self.name_of(criterion, criterion.first) for criterion in criteria)]
@@ -310,17 +310,17 @@ class UnitCriteria(Criteria):
         )
 
     def affordable(self, costs: Array) -> Array:
-        """Spend them on the cheapest rows of all units that help."""
+        """Spend the cost on the cheapest rows of the contributing units."""
         gains = np.ascontiguousarray(self._gains.T)
         return self.native.affordable(gains, costs * self.weight / self.n_rows, self.call)
 
-    def helps(self) -> NDArray[np.bool_]:
-        """Those whose unit has a value other than 0."""
+    def contributing_cells(self) -> NDArray[np.bool_]:
+        """Return the cells of units with a nonzero phi."""
         return np.repeat((self.phi != 0).any(axis=1), 2)
 
     def fewest_decisions(self) -> tuple[float, str]:
-        """Expect the rows of each decision on each side of every criterion."""
-        found = []
+        """Compute the expected rows of each decision on each side of every criterion."""
+        expected = []
         sizes = [by_unit(self.tally.rows) @ side for side in self._sides]
         for decision in (0, 1):
             decided = sum(self.tally.rows[decision::2] @ side for side in self._sides)
@@ -332,14 +332,14 @@ class UnitCriteria(Criteria):
                 kind = {1: " with a positive label", 0: " with a negative label", None: ""}
                 who = self.name_of(criterion, name)
                 where = f"decided {decision}{kind[criterion.label]} in {who!r}"
-                found.append((float(rows[j]), where))
-        return min(found)
+                expected.append((float(rows[j]), where))
+        return min(expected)
 
 
 def _native_blocks(
     blocks: list[tuple[list[int], list[int]]], tolerance: CriteriaTolerance
 ) -> list[tuple[list[int], list[float], list[float]]]:
-    """Return blocks with their tolerances, as the native module takes them."""
+    """Return blocks with their tolerances, in the form of the native module."""
     wide = tolerance.widened()
     return [
         (units, [0.0, *(-wide.low[at]).tolist()], [0.0, *wide.high[at].tolist()])
@@ -349,11 +349,11 @@ def _native_blocks(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowCriteria(Criteria):
-    """Criteria of the user's: every row has its own values. Units are the groups."""
+    """Criteria of a user's `Notion`, with values for every row. The units are the groups."""
 
     notion: Notion
     values: NotionValues
-    #: Rows of one stratum exchange their decisions; None: all rows do.
+    #: Decisions are permuted within strata; None: among all rows.
     stratum: NDArray[np.uint32] | None = None
 
     @property
@@ -364,12 +364,12 @@ class RowCriteria(Criteria):
         return np.ones(n) if weight is None else weight * (n / self.weight)
 
     def describe(self, j: int) -> CriterionDescription:
-        """Name the criterion, as the notion does."""
+        """Return the name of the criterion in the notion."""
         return CriterionDescription(self.values.names[j])
 
     @property
     def gap(self) -> Array:
-        """The criteria."""
+        """The observed value of each criterion."""
         return self.values.gap
 
     @cached_property
@@ -384,7 +384,7 @@ class RowCriteria(Criteria):
         return np.asarray(terms.T @ terms / max(len(terms) - 1, 1))
 
     def curvature(self, bandwidth: float) -> Curvature:
-        """S, row by row."""
+        """Return S from kernel sums over the rows."""
         phi, n = self.values.phi, len(self.rows)
         squares = (self.rows.distance / bandwidth) ** 2
         matrices = []
@@ -406,7 +406,7 @@ class RowCriteria(Criteria):
 
     @cached_property
     def _curves(self) -> CellCosts | None:
-        """The costs by cell when few values of phi occur."""
+        """The costs by distinct value of phi; None if there are too many."""
         distinct, cell = np.unique(self._gains, axis=0, return_inverse=True)
         if len(distinct) > min(_MOST_CELLS, len(self._gains) // 4):
             return None
@@ -415,7 +415,7 @@ class RowCriteria(Criteria):
         return CellCosts.from_rows(rows.native(self.call), distinct, self.call)
 
     def project(self, tolerance: CriteriaTolerance, gap: Array | None = None) -> TransportPlan:
-        """By cells when few values of phi occur, row by row otherwise."""
+        """Solve by cells if phi has few distinct values, else row by row."""
         low, high = self._change(tolerance, gap)
         gains = self._gains
         if gains.shape[1] == 1:
@@ -426,7 +426,7 @@ class RowCriteria(Criteria):
         return by_rows(self.rows, gains, low, high)
 
     def both_sides(self) -> Self:
-        """Every row helps in both directions."""
+        """Return criteria in which every row can move in both directions."""
         values = self.values
         twice = NotionValues(
             np.concatenate([values.phi] * 2),
@@ -437,7 +437,7 @@ class RowCriteria(Criteria):
         return replace(self, rows=self.rows.doubled(), values=twice)
 
     def exchange(self, tolerance: CriteriaTolerance) -> ExchangeTest:
-        """Gap by gap; the notion says what a decision is worth."""
+        """Return a test that evaluates the notion at permuted decisions."""
         gaps = RowGaps(
             notion=self.notion,
             decisions=self.rows.cell & np.uint16(1),
@@ -448,12 +448,12 @@ class RowCriteria(Criteria):
         return GapTest(self.gap, gaps, partial(self.both_sides().cost, tolerance))
 
     def affordable(self, costs: Array) -> Array:
-        """Spend them on the cheapest rows that help."""
+        """Spend the cost on the cheapest contributing rows."""
         gains, budgets = np.ascontiguousarray(self._gains.T), costs * self.weight / self.n_rows
         return self.native.affordable(gains, budgets, self.call, by_row=True)
 
-    def helps(self) -> NDArray[np.bool_]:
-        """All of them: phi differs from row to row."""
+    def contributing_cells(self) -> NDArray[np.bool_]:
+        """Return all cells, because phi differs from row to row."""
         return np.ones(self.rows.n_cells, dtype=bool)
 
     def fewest_decisions(self) -> tuple[float, str]:

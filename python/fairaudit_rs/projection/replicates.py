@@ -1,8 +1,8 @@
-"""`calibration="permutation"`: what it would cost to remove gaps that chance makes.
+"""Compute the p-value of `calibration="permutation"`.
 
-Where the rates are equal, decisions are exchangeable among the groups of a label. Gaps of permuted
-decisions are projected at the margins as they are; the cost of the observed gaps is ranked among
-these costs. Rows on both sides of the boundary stand for each other, see the core.
+If the rates are equal, decisions are exchangeable among the groups of a label. The test computes
+the cost of removing the gaps of permuted decisions, at the observed margins, and ranks the cost of
+the observed gaps among them. Every row is placed on both sides of the boundary, see the core.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PermutedPValue:
-    """A permutation p-value with what it rests on."""
+    """A permutation p-value with its interval and its null distribution."""
 
     pvalue: float
     pvalue_interval: tuple[float, float]
@@ -42,13 +42,14 @@ def rank_of_cost(
     seed: int,
     callback: Callable[[int, int], object] | None,
 ) -> PermutedPValue:
-    """Return the rank of the observed cost among the costs of chance gaps."""
+    """Return the p-value: the rank of the observed cost among those of permuted decisions."""
     if criteria.rows.weight is not None:
         raise ArgumentError(
-            "sample_weight is given with calibration='permutation'; accepted: None, because rows "
-            "of different weights are not exchangeable",
+            "sample_weight cannot be used with calibration='permutation', because rows of "
+            "different weights are not exchangeable. Remove one of them.",
             argument="sample_weight",
             mentions=("calibration",),
+            code="conflicting-arguments",
         )
     progress = Progress(callback=callback, n_resamples=n_resamples)
     progress.total = n_resamples

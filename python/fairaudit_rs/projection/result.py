@@ -20,9 +20,9 @@ from .moves import Moves, MoveSummary
 
 @dataclass(frozen=True, kw_only=True)
 class CriterionValue:
-    """One criterion: two rates that must be equal, ``first`` minus ``second``.
+    """One criterion: two rates that must be equal; the gap is ``first`` minus ``second``.
 
-    A criterion of your own has a name and a gap only.
+    A criterion of a user's `Notion` has only a name and a gap.
     """
 
     name: str
@@ -31,7 +31,7 @@ class CriterionValue:
     second: Any
     first_value: float
     second_value: float
-    #: Rows behind the two rates, and Wilson's intervals; NaN for weighted rows.
+    #: The rows in the denominators of both rates, and Wilson intervals; NaN for weighted rows.
     first_used: float
     second_used: float
     first_interval: tuple[float, float]
@@ -52,27 +52,27 @@ class ProjectionResult(Finding):
     statistic : float
         s_N = N P: the sum of the moved fractions times their distances.
     distance : float
-        P, the distance from the data to the nearest fair distribution; infinite when no movement
-        makes the criteria hold.
+        P, the distance from the data to the nearest fair distribution; infinite if no movement of
+        rows satisfies the criteria.
     pvalue : float
-        NaN when the test is inconclusive.
+        NaN if the test is inconclusive.
     critical_value : float
-        The limit law rejects when the statistic exceeds it (at the level 1 - confidence_level);
-        NaN for ``calibration="permutation"``, which compares other costs.
+        The limit law rejects if the statistic exceeds it (at the level 1 - confidence_level); NaN
+        for ``calibration="permutation"``, which compares other costs.
     primal_value, dual_value, duality_gap : float
         The certificate of the statistic: the cost of the plan, a lower bound for any plan, and
         their difference.
     residual : float
-        What the plan leaves of the worst criterion, by rounding.
+        The largest remaining violation of a criterion by the plan, from rounding.
     bandwidth : float
-        Of the kernel estimate of the density of the margins at the boundary.
+        Bandwidth of the kernel estimate of the density of the margins at the boundary.
     sensitivity : tuple of (float, float)
-        What the limit law gives at half, once and twice the bandwidth, as (bandwidth, p-value);
-        also when the test is inconclusive, so that nothing is hidden: these are then no p-values.
+        (bandwidth, p-value) by the limit law at half, once and twice the bandwidth. If the test is
+        inconclusive these numbers are not valid p-values, and are given for information only.
     effective_rows : float
-        Effective number of rows in the window, of the criterion that has the fewest.
+        The effective number of rows in the window, the smallest over the criteria.
     moves : Moves
-        The smallest set of rows, and the smallest moves, that remove the bias.
+        The rows that must change their decision to remove the bias at least cost.
     moved : tuple of MoveSummary
         The moves by group, label and direction.
     criteria : tuple of CriterionValue
@@ -80,22 +80,22 @@ class ProjectionResult(Finding):
     inconclusive : str or None
         Why there is no p-value.
     notion, calibration, attribute : str
-        What was asked.
+        The notion, the calibration and the sensitive feature of the test.
     n_missing : int
         Rows that belong to no group because a sensitive feature is missing.
     n_resamples, n_undefined : int
-        Replicates of ``calibration="permutation"``, and those whose gaps cannot be removed, which
-        count as extreme.
+        The number of permutations, and of those whose gaps cannot be removed, which count as
+        extreme.
     pvalue_interval : tuple of float
-        Clopper-Pearson interval (99 %) of the p-value of infinitely many replicates.
+        Clopper-Pearson interval (99 %) of the p-value with infinitely many permutations.
     confidence_level : float
         Level of the intervals, and of the critical value.
     histogram : ndarray
         Weight of the signed margins by group (rows) in equal bins around the boundary.
     histogram_limit : float
-        They reach from minus this to this.
+        The bins reach from minus this to this.
     null_distribution : ndarray
-        With ``calibration="permutation"``, what it costs to remove the gaps of each replicate.
+        With ``calibration="permutation"``, the cost of removing the gaps of each replicate.
     """
 
     distance: float
@@ -132,20 +132,20 @@ class ProjectionResult(Finding):
         if self.inconclusive is not None:
             verdict = f"the test is inconclusive: {self.inconclusive}"
         else:
-            found = rejects_at(self.pvalue, alpha)
+            rejects = rejects_at(self.pvalue, alpha)
             level = f"at the {100 * alpha:.3g} % level ({p_text(self.pvalue)})"
             if self._tolerated:
-                shown = "shown" if found else "not shown"
+                shown = "shown" if rejects else "not shown"
                 verdict = f"that a gap is beyond the tolerance is {shown} {level}"
-                if not found:
+                if not rejects:
                     verdict += "; that alone does not show that none is"
             else:
-                evidence = "more than chance explains" if found else "within what chance explains"
+                evidence = "more than chance explains" if rejects else "within what chance explains"
                 verdict = f"that is {evidence} {level}"
-                if not found:
+                if not rejects:
                     verdict += "; that alone does not show fairness"
                 if len(self.criteria) == 1:
-                    beside = note_on_disagreement(self.criteria[0].confidence_interval, found)
+                    beside = note_on_disagreement(self.criteria[0].confidence_interval, rejects)
         return f"{self.notion}: {self._gaps()}. {self._distance()}; {verdict}.{beside}"
 
     @property
@@ -156,7 +156,7 @@ class ProjectionResult(Finding):
 
     @property
     def _tolerated(self) -> str:
-        """Say which gaps count as fair; "" where none does."""
+        """The gaps that count as fair, in words; "" without a tolerance."""
         tolerances = dict.fromkeys(criterion.tolerance for criterion in self.criteria)
         if all(tolerance == (0.0, 0.0) for tolerance in tolerances):
             return ""
@@ -164,24 +164,25 @@ class ProjectionResult(Finding):
         return f"{'tolerance' if len(texts) == 1 else 'tolerances'} {join_names(texts)}"
 
     def _gaps(self) -> str:
-        asked = f" ({self._tolerated})" if self._tolerated else ""
-        one = self.criteria[0]
-        if len(self.criteria) == 1 and not math.isnan(one.first_value):
-            low, high = one.confidence_interval
-            first, second = (self._side(one, group) for group in (one.first, one.second))
+        tolerated = f" ({self._tolerated})" if self._tolerated else ""
+        criterion = self.criteria[0]
+        if len(self.criteria) == 1 and not math.isnan(criterion.first_value):
+            low, high = criterion.confidence_interval
+            groups = (criterion.first, criterion.second)
+            first, second = (self._side(criterion, group) for group in groups)
             return (
-                f"{one.name} is {number(one.first_value)} for {first} and "
-                f"{number(one.second_value)} for {second}, a gap of "
-                f"{number(one.gap)} ({100 * self.confidence_level:g} % interval {number(low)} to "
-                f"{number(high)}){asked}"
+                f"{criterion.name} is {number(criterion.first_value)} for {first} and "
+                f"{number(criterion.second_value)} for {second}, a gap of "
+                f"{number(criterion.gap)} ({100 * self.confidence_level:g} % interval "
+                f"{number(low)} to {number(high)}){tolerated}"
             )
         if len(self.criteria) == 1:
-            return f"{one.name} is {number(self.estimate)}{asked}"
+            return f"{criterion.name} is {number(self.estimate)}{tolerated}"
         n = len(self.criteria)
-        return f"the largest of {n} gaps{self._who()} is {number(self.estimate)}{asked}"
+        return f"the largest of {n} gaps{self._compared()} is {number(self.estimate)}{tolerated}"
 
-    def _who(self) -> str:
-        """Name the groups that are compared, each with its reference; "" for own criteria."""
+    def _compared(self) -> str:
+        """Return the groups compared, each with its reference; "" for a user's `Notion`."""
         against: dict[str, dict[str, None]] = {}
         for criterion in self.criteria:
             if criterion.first is not None or criterion.second is not None:
@@ -193,7 +194,7 @@ class ProjectionResult(Finding):
         return f", of {'; '.join(texts)}," if texts else ""
 
     def _side(self, criterion: CriterionValue, group: Any) -> str:
-        """Return the name of a side of a criterion, with its rows where they are known."""
+        """Return the name of a side of a criterion, with its number of rows if known."""
         name = group_name(group, criterion.attribute or self.attribute)
         size = None if criterion.attribute else self.group_sizes.get(group)
         return name if size is None else f"{name} ({row_count(size)})"
@@ -234,7 +235,7 @@ class ProjectionResult(Finding):
         ]
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group and rate; of criteria of your own one per group."""
+        """Return one row per group and rate, or for a user's `Notion` one per group."""
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for criterion in self.criteria:
             sides = (
@@ -301,7 +302,7 @@ class ProjectionResult(Finding):
 
 
 def _between(low: float, high: float) -> str:
-    """Name the gaps that count as fair."""
+    """Return the gaps that count as fair, in words."""
     if low == -high:
         return f"up to {number(high)} either way"
     return f"up to {number(high)}" if math.isinf(low) else f"from {number(low)}"

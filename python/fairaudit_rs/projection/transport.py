@@ -1,8 +1,8 @@
-"""Who moves: the cheapest plan that makes all criteria hold, with its certificate.
+"""Find the cheapest plan of moves that satisfies all criteria, with its certificate.
 
-Groups whose rates must become equal are solved in the core. Criteria that mix the cells in any
-other way go through linear programs: over a few breakpoints of every cell's costs, refined around
-the solution, or over the rows themselves when hardly two of them are alike.
+The native module solves groups whose rates must become equal. Other criteria are solved by linear
+programs: over a few breakpoints of the cost curve of each cell, refined around the solution, or
+over the rows themselves if almost all rows differ.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from .. import _native, linear_programs
 from ..data.equality import Value
 
-#: Breakpoints of each cell in the first program, and added around the solution of each.
+#: Breakpoints of each cell in the first program, and those added around each solution.
 _POINTS = 33
-#: The certificate is as good as rounding lets it be.
+#: The relative duality gap at which the search ends: that of rounding.
 _RELATIVE_GAP = 1e-12
 _MOST_ROUNDS = 60
-_NOTHING = 1e-12
+#: Smaller fractions of a row are rounding.
+_LEAST_FRACTION = 1e-12
 NO_PLAN = "no change of the decisions of rows with a finite distance makes all criteria hold"
 
 Array = NDArray[np.float64]
@@ -30,9 +31,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MarginRows(Value):
-    """Rows as the native module reads them; the cell is ``2 * unit + decision``.
+    """The rows for the native module; the cell of a row is ``2 * unit + decision``.
 
-    Nobody may change the arrays any more.
+    The arrays are read-only.
     """
 
     distance: Array
@@ -44,21 +45,21 @@ class MarginRows(Value):
         for name in ("distance", "cell", "weight"):
             values = getattr(self, name)
             if values is not None:
-                held = np.ascontiguousarray(values).view()
-                held.flags.writeable = False
-                object.__setattr__(self, name, held)
+                view = np.ascontiguousarray(values).view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
     def __len__(self) -> int:
         return len(self.distance)
 
     def native(self, call: _native.Call) -> _native.ProjectionRows:
-        """Return the rows, checked and tallied."""
+        """Return the rows, checked and counted by cell."""
         return _native.ProjectionRows(
             self.distance, self.cell, self.n_cells, call, weight=self.weight
         )
 
     def doubled(self) -> MarginRows:
-        """Return every row once with each decision, at half its weight."""
+        """Return every row twice, once with each decision, at half its weight."""
         weight = np.ones(len(self)) if self.weight is None else self.weight
         return MarginRows(
             distance=np.concatenate([self.distance] * 2),
@@ -77,24 +78,24 @@ class TransportPlan:
     primal: float
     dual: float
     residual: float
-    #: Why there is none; nobody moves then, and the cost is infinite.
-    why_none: str | None = None
+    #: Why no plan exists; then no row moves, and the cost is infinite.
+    refusal: str | None = None
 
     @classmethod
     def none(cls, reason: str) -> TransportPlan:
-        """Return what stands for a plan where no movement makes the criteria hold."""
+        """Return the empty plan for criteria that no move can satisfy."""
         return cls(
             rows=np.zeros(0, dtype=np.int64),
             fraction=np.zeros(0),
             primal=math.inf,
             dual=math.inf,
             residual=math.nan,
-            why_none=reason,
+            refusal=reason,
         )
 
     @classmethod
-    def of_native(cls, plan: _native.Plan) -> TransportPlan:
-        """Return the plan that the native module made."""
+    def from_native(cls, plan: _native.Plan) -> TransportPlan:
+        """Return a plan of the native module."""
         return cls(
             rows=plan.rows,
             fraction=plan.fraction,
@@ -115,7 +116,7 @@ class CellCosts:
 
     @classmethod
     def from_rows(cls, rows: _native.ProjectionRows, gains: Array, call: _native.Call) -> CellCosts:
-        """Sort the rows of the cells that help; a cell without gains stays."""
+        """Sort the rows of the cells with gains; others cannot contribute."""
         used = (gains != 0).any(axis=1)
         curves = rows.curves(used.tolist(), call)
         cells = [int(cell) for cell in np.flatnonzero(used) if curves.rows(int(cell))]
@@ -156,7 +157,7 @@ class CellCosts:
             ranks = finer
         reached = self.gains.T @ best[1]
         return replace(
-            TransportPlan.of_native(self.curves.take(best[1].tolist(), self.call)),
+            TransportPlan.from_native(self.curves.take(best[1].tolist(), self.call)),
             dual=dual,
             residual=float(np.maximum(np.maximum(low - reached, reached - high), 0.0).max()),
         )
@@ -174,13 +175,13 @@ class _Program:
     def make(cls, curves: _native.CellCurves, ranks: dict[int, NDArray[Any]]) -> _Program:
         cell, mass, price = [], [], []
         for at, points in ranks.items():
-            found = curves.points(at, points.tolist())
-            # Where masses differ by many orders of magnitude, a sum may not grow.
-            step = np.diff(found.mass)
+            curve = curves.points(at, points.tolist())
+            # If masses differ by many orders of magnitude, adding one may not change the sum.
+            step = np.diff(curve.mass)
             grows = step > 0
             cell.append(np.full(int(grows.sum()), at))
             mass.append(step[grows])
-            price.append(np.diff(found.cost)[grows] / step[grows])
+            price.append(np.diff(curve.cost)[grows] / step[grows])
         if not cell:
             return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
         return cls(np.concatenate(cell), np.concatenate(mass), np.concatenate(price))
@@ -192,14 +193,14 @@ class _Program:
 def _refined(
     curves: _native.CellCurves, cell: int, ranks: NDArray[Any], mass: float, price: float
 ) -> NDArray[Any]:
-    """Return the ranks of a cell with more of them where the solution and its price lie."""
+    """Return the breakpoints of a cell, with more of them near the solution and its price."""
     masses = curves.points(cell, ranks.tolist()).mass
     at = int(np.searchsorted(masses, mass))
     priced = curves.ranks(cell, float(price))
-    wanted = [priced.below, priced.up_to]
+    priced_ranks = [priced.below, priced.up_to]
     places = {min(at, len(ranks) - 1), max(at - 1, 0), min(at + 1, len(ranks) - 1)}
-    places |= {int(np.searchsorted(ranks, rank)) for rank in wanted}
-    new = [np.array(wanted)]
+    places |= {int(np.searchsorted(ranks, rank)) for rank in priced_ranks}
+    new = [np.array(priced_ranks)]
     for place in places:
         first, last = ranks[max(place - 1, 0)], ranks[min(place, len(ranks) - 1)]
         if last - first > 1:
@@ -208,14 +209,14 @@ def _refined(
 
 
 def _dual_value(duals: Array, low: Array, high: Array) -> float:
-    """Return the part of the dual program's value that belongs to the bounds of the rows."""
+    """Return the contribution of the constraint bounds to the dual value."""
     bound = np.where(duals > 0, low, high)
-    # An infinite bound has no price.
+    # The dual of an infinite bound is 0.
     return float(np.sum(duals[duals != 0] * bound[duals != 0]))
 
 
 def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> TransportPlan:
-    """Return the cheapest plan of rows that each have their own gains."""
+    """Return the cheapest plan if every row has its own gains."""
     weight = np.ones(len(gains)) if rows.weight is None else rows.weight
     free = (gains != 0).any(axis=1) & np.isfinite(rows.distance) & (weight > 0)
     at = np.flatnonzero(free)
@@ -226,7 +227,7 @@ def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> Transpor
     loss = np.maximum(matrix.T @ solution.duals - cost, 0.0) @ weight[at]
     reached = matrix @ solution.values
     miss = np.maximum(np.maximum(low - reached, reached - high), 0.0).max()
-    moved = solution.values > _NOTHING * weight[at]
+    moved = solution.values > _LEAST_FRACTION * weight[at]
     primal = float(cost @ solution.values)
     return TransportPlan(
         rows=at[moved],
@@ -240,9 +241,9 @@ def by_rows(rows: MarginRows, gains: Array, low: Array, high: Array) -> Transpor
 def by_one_criterion(
     rows: _native.ProjectionRows, gains: Array, low: float, high: float, call: _native.Call
 ) -> TransportPlan:
-    """Return the cheapest plan of one criterion, with a gain for every row."""
+    """Return the cheapest plan for a single criterion, with a gain for every row."""
     target, sign = (low, 1.0) if low > 0 else (-high, -1.0) if high < 0 else (0.0, 1.0)
-    found = rows.select(sign * gains, target, call)
-    if isinstance(found, _native.Unreachable):
+    plan = rows.select(sign * gains, target, call)
+    if isinstance(plan, _native.Unreachable):
         return TransportPlan.none(NO_PLAN)
-    return TransportPlan.of_native(found)
+    return TransportPlan.from_native(plan)

@@ -1,4 +1,4 @@
-"""The gaps of the criteria with their intervals, and the histogram of the margins."""
+"""Compute the gaps of the criteria with their intervals, and the histogram of the margins."""
 
 from __future__ import annotations
 
@@ -66,10 +66,11 @@ def largest_gap(
 ) -> tuple[float, float, tuple[float, float]]:
     """Return the largest gap, its standard error and its interval."""
     if len(values) == 1:
-        one = values[0]
-        return one.gap, one.standard_error, one.confidence_interval
-    each = 1 - (1 - level) / len(values)
-    z = _native.normal_quantile(0.5 + each / 2)
+        value = values[0]
+        return value.gap, value.standard_error, value.confidence_interval
+    # Bonferroni.
+    each_level = 1 - (1 - level) / len(values)
+    z = _native.normal_quantile(0.5 + each_level / 2)
     wide = [_value(criteria, j, v.standard_error, z, v.tolerance) for j, v in enumerate(values)]
     interval = range_of_pairs([value.confidence_interval for value in wide])
     return max(abs(value.gap) for value in values), math.nan, interval
@@ -78,7 +79,7 @@ def largest_gap(
 def histogram_of(
     question: ProjectionQuestion, moves: Moves, width: float
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return how far the histogram of the margins reaches, and its bins by group."""
+    """Return the limit of the histogram of the margins, and its bins by group."""
     farthest = float(moves.distance.max()) if len(moves) else 0.0
     limit = max(1.5 * farthest, 3 * width if width > 0 else 0.0)
     if not limit > 0:
