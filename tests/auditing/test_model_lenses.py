@@ -123,7 +123,7 @@ class TestWhatIsRun:
         found = row(audit, "extremes", "sex")
         assert (found["estimate"], found["pvalue"]) == (by_hand.estimate, by_hand.pvalue)
         assert row(audit, "extremes", "race")["reason"].startswith(
-            "not run: race is no column of X to flip"
+            "not run: X has no column race to flip"
         )
 
     def test_the_gap_of_influence_is_that_of_the_question(self, audit):
@@ -347,7 +347,7 @@ class TestWhatCannotBeRun:
         with pytest.raises(fa.errors.DataError, match="the same labels in another order"):
             book.of(book.model, y_true=disordered, y_pred=disordered)
         cells = fa.tabulate(y_pred=book.y_true, sensitive_features=book.features)
-        with pytest.raises(fa.errors.ArgumentTypeError, match="X does not go with data=cells"):
+        with pytest.raises(fa.errors.ArgumentTypeError, match="X needs the rows of the data"):
             fa.audit(data=cells, X=book.X)
 
 

@@ -78,9 +78,10 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
         if why is not None and bound.criterion.binding:
             raise BindingRefusedError(
                 f"the individual lens binds, but its fair metric would be fitted to these rows, "
-                f"and a fitted metric decides by chance; {WAY_OUT}. A fitted metric binds only "
-                "through its profile: with a linear model of one score, one attribute of two "
-                f"groups, and features without one-hot columns. Here {why}"
+                f"and a fitted metric decides by chance. To go on, {WAY_OUT}. A fitted metric can "
+                "bind for a linear model of one score, one attribute of two groups, and features "
+                f"without one-hot columns only. Here {why}.",
+                argument="fair_metric",
             )
     fair_metric = attack.metric
     result = attack.at(fair_metric, setting.confidence)
@@ -226,7 +227,9 @@ class _AttackInputs:
         try:
             return self.policy_metric.for_features(self.features)
         except (ArgumentError, ColumnError) as error:
-            raise BindingRefusedError(str(error)) from None
+            raise BindingRefusedError(
+                str(error), argument=error.argument, mentions=error.mentions
+            ) from None
 
     @property
     def metric_in_words(self) -> str:
@@ -277,8 +280,9 @@ def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
         if gap.any():
             raise DataError(
                 f"column {form.called(place)} of X is missing in {int(gap.sum()):,} of "
-                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. It "
-                "can where the model is a pipeline with a SimpleImputer, whose values it starts at"
+                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. Use a "
+                "pipeline with a SimpleImputer as the model: the flow starts at its values.",
+                argument="X",
             )
 
 

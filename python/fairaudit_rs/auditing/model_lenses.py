@@ -162,7 +162,8 @@ def _find_worst_group(
     groups = [group for group in question.tested if not math.isnan(group.value)]
     if len(groups) < 2:
         raise ArgumentError(
-            f"fewer than two groups of {attribute.name} have a {metric} that was tested"
+            f"fewer than two groups of {attribute.name} have a {metric} that could be tested",
+            argument="sensitive_features",
         )
     pick = max if question.worse_off == "higher" else min
     return pick(groups, key=lambda group: group.value).group
@@ -241,23 +242,25 @@ def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> Ran:
 
 def _check_column(form: FeatureForm, attribute: AuditedAttribute, people: GroupMembership) -> None:
     """Refuse an attribute that is no column of X, or one that says something else there."""
-    otherwise = "extreme_test takes other columns, flip= and counterfactual_score="
+    otherwise = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
     if form.names is None:
         raise ArgumentError(
-            f"the columns of X have no names, so none is {attribute.name}; {otherwise}"
+            f"X has no column names, so {attribute.name} cannot be found in it. {otherwise}",
+            argument="X",
         )
     unlike = (
-        f"the levels of {attribute.name} in X are not its groups, so that a flip of "
-        f"one is none of the "
-        f"other; {otherwise}"
+        f"X has levels of {attribute.name} that are not its groups, so that flipping the column "
+        f"does not change the group. {otherwise}"
     )
     try:
         found = read_attribute(attribute.name, form)
     except ColumnError:
-        raise ArgumentError(f"{attribute.name} is no column of X to flip; {otherwise}") from None
+        raise ArgumentError(
+            f"X has no column {attribute.name} to flip. {otherwise}", argument="X"
+        ) from None
     except TooManyValuesError:
-        raise ArgumentError(unlike) from None
+        raise ArgumentError(unlike, argument="X") from None
     code = found.code[people.rows]
     both = len(np.unique(code * len(people.groups) + people.code))
     if not len(np.unique(code)) == len(np.unique(people.code)) == both:
-        raise ArgumentError(unlike)
+        raise ArgumentError(unlike, argument="X")

@@ -207,8 +207,10 @@ def _pose_criterion(
     if missing:
         if binding:
             raise ArgumentError(
-                f"{missing[0]} is None; {metric.name}, which binds in the policy {policy.name!r}, "
-                "needs it"
+                f"{missing[0]} is None, but {metric.name} needs it and binds in the policy "
+                f"{policy.name!r}. Pass {missing[0]}=, or set binding to false.",
+                argument=missing[0],
+                code="missing-argument",
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)

@@ -35,15 +35,14 @@ def check_scale(
     if found is not None and limit < 1:
         role, value, accepted = found
         raise ArgumentError(
-            f"{role} holds {value:g}, and the tolerance {limit:g} of {metric.name} is a difference "
-            f"of shares; accepted: {accepted}, or a tolerance of 1 or more, in units of the score",
+            f"{role} holds {value:g}, but the tolerance {limit:g} of {metric.name} is a difference "
+            f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
             argument=role,
         )
     if found is None and limit >= widest:
         raise ArgumentError(
-            f"tolerance is {limit:g}; {metric.name} of scores from 0 to 1 differs by at most "
-            f"{widest:g}, so that nothing could fail; accepted: a number above 0 and below "
-            f"{widest:g}",
+            f"tolerance is {limit:g}; accepted for {metric.name} of scores from 0 to 1: a number "
+            f"above 0 and below {widest:g}, because larger gaps do not occur",
             argument="tolerance",
         )
 

@@ -66,8 +66,10 @@ def protected_groups(
     accepted = f"from 2 to {MOST_GROUPS} groups"
     if not columns:
         raise ArgumentError(
-            f"no metric of likeness can be made of {', '.join(left)}; accepted: an attribute of "
-            f"{accepted}"
+            f"sensitive_features has no attribute of {accepted}, as a fair metric needs: "
+            f"{', '.join(left)}. Give fair_metric in the policy.",
+            argument="sensitive_features",
+            mentions=("fair_metric",),
         )
     notes = [f"without {', '.join(left)}: accepted are {accepted}"] if left else []
     rows = np.flatnonzero(known)
@@ -145,15 +147,18 @@ def fitted_metric(rows: RegressionRows, protected: dict[str, Any], notes: list[s
             kept[name] = column
     if not kept:
         raise ArgumentError(
-            f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
-            "for a difference of groups; individual_test takes a fair_metric",
+            f"X has no feature that is shown to go with {' or '.join(protected)}, so no fair "
+            "metric can be fitted. Give fair_metric in the policy, or to individual_test.",
+            argument="X",
             mentions=("fair_metric",),
         )
     found = rows.metric(kept)
     if not found.rank:
         raise ArgumentError(
-            f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
-            "features of X, so that all people are alike; individual_test takes a fair_metric",
+            f"X has {found.n_features} features, and the directions that separate groups of "
+            f"{' and '.join(kept)} span all of them, so that all people are alike. Give "
+            "fair_metric in the policy, or to individual_test.",
+            argument="X",
             mentions=("fair_metric",),
         )
     return found

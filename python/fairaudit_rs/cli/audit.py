@@ -131,7 +131,10 @@ def audit(
 
 def _format_of(path: Path) -> str:
     if path.suffix not in FORMATS:
-        raise ArgumentError(f"--output is {path}; accepted: a name that ends in .txt, .json or .md")
+        raise ArgumentError(
+            f"--output is {path}; accepted: a name that ends in .txt, .json or .md",
+            argument="output",
+        )
     return FORMATS[path.suffix]
 
 
@@ -139,8 +142,11 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
     """Return the policy and the columns that a file or a name stand for; None is the default."""
     if path is not None and preset is not None:
         raise ArgumentError(
-            f"--policy is {path} and --preset is {preset}; accepted: one of them (in the file: "
-            f'preset = "{preset}")'
+            f"--policy is {path} and --preset is {preset}. Give one of them; the file can name a "
+            f'preset itself (preset = "{preset}").',
+            argument="policy",
+            mentions=("preset",),
+            code="conflicting-arguments",
         )
     if preset is not None:
         return fa.Policy.preset(preset), {}  # type: ignore[arg-type]

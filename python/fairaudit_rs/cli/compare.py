@@ -81,9 +81,17 @@ def compare(
         --fail-if-worse 0.02 --strict
     """
     if strict and tolerance is None:
-        raise ArgumentError("--strict needs --fail-if-worse, which says how much is tolerated")
+        raise ArgumentError(
+            "--strict needs --fail-if-worse. Say by how much a gap may grow.",
+            argument="strict",
+            mentions=("fail_if_worse",),
+            code="missing-argument",
+        )
     if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise ArgumentError(f"--fail-if-worse is {tolerance:g}; accepted: a number of at least 0")
+        raise ArgumentError(
+            f"--fail-if-worse is {tolerance:g}; accepted: a number of at least 0",
+            argument="fail_if_worse",
+        )
     options.check_files(json=json_path)
     results = options.of_each(fa.compare_models, metric, given)
     changes = []

@@ -54,7 +54,13 @@ def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
             ("y_score", "--y-score", "a row of counts has labels and decisions"),
         ):
             if name in asked:
-                raise ArgumentError(f"{option} does not go with --count: {why}")
+                raise ArgumentError(
+                    f"{option} cannot be combined with --count: {why}. Leave it out, or pass data "
+                    "with one row for each person.",
+                    argument=name,
+                    mentions=("counts",),
+                    code="conflicting-arguments",
+                )
         cells = fa.tabulate(**{k: v for k, v in asked.items() if k in (*_OF_CELLS, "data")})
         found = {k: v for k, v in asked.items() if k not in _OF_CELLS} | {"data": cells}
     elif is_written:
@@ -87,7 +93,10 @@ def written_cells(
             raise ArgumentError(
                 f"{option} is {shown!r}, and DATA holds counts with columns of its own (by "
                 f"{', '.join(cells.sensitive_features)}; {', '.join(cells.columns)}), whose "
-                f"positive value is 1; accepted: without {option}"
+                f"positive value is 1. Leave out {option}.",
+                argument=name,
+                mentions=("data",),
+                code="conflicting-arguments",
             )
         if name in found and given is None:
             print_note(f"{name} is that of the counts, and not {found[name]!r} of the policy file")

@@ -69,7 +69,9 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     fairaudit init german.data --delimiter " " --columns status,duration,sex,credit
     """
     if os.path.lexists(output):
-        raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
+        raise ArgumentError(
+            f"--output is {output}, which exists already; accepted: a new name", argument="output"
+        )
     check_target("--output", output)
     given = {**given, "delimiter": _separator(data, given)}
     given = {**given, "skip_lines": _lines_above(data, given)}
@@ -83,7 +85,7 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
         proposal = _chosen(proposal, combine)
         favourable = favourable or _asked(proposal)
     if proposal.lacking() is not None:
-        raise DataError(_why_not(data, proposal))
+        raise DataError(_explain_gap(data, proposal), argument="data")
     for role, found in proposal.roles.items():
         names = ", ".join(column.name for column in found) or "not found"
         print_text(f"{role}: {names}")
@@ -140,7 +142,9 @@ def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
         raise DataError(
             f"{data} seems to have no line of names: its first line holds values "
             f"({', '.join(map(repr, rows[0][:3]))}, ...). Name its {len(rows[0]):,} columns with "
-            "--columns a,b,c, here and in other commands"
+            "--columns a,b,c, here and in other commands",
+            argument="data",
+            mentions=("columns",),
         )
     if not has_names_below(rows):
         return form.skip_lines or None
@@ -158,8 +162,9 @@ def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[FileColumn], t
     names = [column.name for column in columns]
     if are_cells(names):
         raise DataError(
-            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known; run "
-            f"fairaudit audit {shlex.quote(data)}"
+            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known. Run "
+            f"fairaudit audit {shlex.quote(data)}",
+            argument="data",
         )
     hint = hint_of(names)
     if hint:
@@ -218,8 +223,8 @@ def _say_candidates(proposal: Proposal) -> None:
     print_text("")
 
 
-def _why_not(data: str, proposal: Proposal) -> str:
-    """Say what was not found, and what to do."""
+def _explain_gap(data: str, proposal: Proposal) -> str:
+    """Return the message about roles that were not found, with what to do."""
     what = proposal.lacking()
     if what == "decisions or labels":
         return (

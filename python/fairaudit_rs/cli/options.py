@@ -198,8 +198,7 @@ def _combined(
         if not name.strip() or not columns or name.strip() in found:
             raise ArgumentError(
                 f"combine is {text!r}; accepted: a new name and columns, as "
-                f"race=black,white,asian, "
-                "each name once",
+                "race=black,white,asian, each name once",
                 argument="combine",
             )
         found[name.strip()] = tuple(column.strip() for column in columns.split(","))
@@ -326,9 +325,10 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
         found["missing"] = missing
     if cut is not None and "y_pred" in found:
         raise ArgumentError(
-            f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them",
+            f"cut is {cut!r} and y_pred is {found['y_pred']!r}. Give one of them.",
             argument="cut",
             mentions=("y_pred",),
+            code="conflicting-arguments",
         )
     told: tuple[str, ...] = ()
     if form != TextFormat() or where is not None or cut is not None or combine:
@@ -354,7 +354,9 @@ def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
     own = sorted({word for word in words if word in _MISSING})
     if len(own) > 1:
         raise ArgumentError(
-            f"missing is {' and '.join(map(repr, own))}; accepted: one of them", argument="missing"
+            f"missing is {' and '.join(map(repr, own))}. Give one of them.",
+            argument="missing",
+            code="conflicting-arguments",
         )
     return own[0] if own else None, form
 

@@ -81,8 +81,9 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
         if named is not None:
             if named not in names:
                 raise DataError(
-                    f"rule_options says that {what} is {named!r}, which is no sensitive feature; "
-                    f"{suggest_nearest(str(named), names)}accepted: {', '.join(map(repr, names))}",
+                    f"rule_options says that {what} is {named!r}, which is not a sensitive "
+                    f"feature; {suggest_nearest(str(named), names)}"
+                    f"accepted: {', '.join(map(repr, names))}",
                     argument="rule_options",
                 )
             found[what] = str(named)
@@ -101,9 +102,9 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
         )
     if len(set(found.values())) < len(found):
         raise DataError(
-            f"{SEX} and {RACE} are both read from {found[SEX]!r}; accepted: two attributes, which "
-            "rule_options of the policy may name as 'sex' and 'race'",
-            mentions=("rule_options",),
+            f"{SEX} and {RACE} are both read from {found[SEX]!r}. Name two attributes "
+            "as 'sex' and 'race' in rule_options of the policy.",
+            argument="rule_options",
         )
     return found, missing
 

@@ -89,7 +89,8 @@ def found_in(counts: Mapping[Any, SelectionCount], reference: object) -> Any:
     if reference not in counts:
         names = ", ".join(map(repr, counts))
         raise DataError(
-            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+            f"reference is {reference!r}, which is not a group; accepted: {names}",
+            argument="reference",
         )
     return reference
 

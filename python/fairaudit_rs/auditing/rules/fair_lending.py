@@ -300,7 +300,8 @@ def standardized_differences(
     if reference not in groups:
         names = ", ".join(map(repr, groups))
         raise DataError(
-            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+            f"reference is {reference!r}, which is not a group; accepted: {names}",
+            argument="reference",
         )
     base = groups[reference]
     whole = _together(groups)
@@ -347,7 +348,8 @@ def standardized_differences(
 def _checked_moments(moments: object) -> dict[Any, ScoreMoments]:
     if not isinstance(moments, Mapping) or len(moments) < 2:
         raise ArgumentTypeError(
-            f"moments is {moments!r}; accepted: (n, mean, squares) of two or more groups"
+            f"moments is {moments!r}; accepted: (n, mean, squares) of two or more groups",
+            argument="moments",
         )
     found = {}
     for group, (n, mean, squares) in moments.items():
