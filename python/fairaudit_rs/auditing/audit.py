@@ -40,8 +40,8 @@ from .questions import (
     ComputeOptions,
     Family,
     PosedCriterion,
-    asked_of,
     overall_verdict,
+    pose_criteria,
 )
 from .request import AuditRequest
 from .result import Audit
@@ -253,13 +253,15 @@ def _run_audit(
 ) -> Audit:
     attributes = _attributes(table, policy)
     check_bands(policy, [attribute for attribute in attributes if not attribute.is_intersection])
-    asked = limit_intersections(asked_of(policy, attributes, computing), table, policy, attributes)
+    posed_criteria = limit_intersections(
+        pose_criteria(policy, attributes, computing), table, policy, attributes
+    )
     single = [attribute for attribute in attributes if not attribute.is_intersection]
     bounds = LensTolerances.from_questions(
-        policy, single, asked, available_lenses(policy, given, table)
+        policy, single, posed_criteria, available_lenses(policy, given, table)
     )
-    family = Family.from_questions(asked, policy, computing, bounds.n_binding)
-    findings = family.findings(asked)
+    family = Family.from_questions(posed_criteria, policy, computing, bounds.n_binding)
+    findings = family.findings(posed_criteria)
     setting = AuditContext(
         policy=policy,
         attributes=single,
@@ -270,7 +272,7 @@ def _run_audit(
     )
     others, results = run_lenses(setting, threshold)
     if "permutation" in wanted_lenses(policy):
-        findings, tests = with_evidence(asked, findings, evidence, computing)
+        findings, tests = with_evidence(posed_criteria, findings, evidence, computing)
         results = tests | results
     of_rows = base_rates(attributes, computing.pos_label)
     rates = by_weight(of_rows, attributes, computing.pos_label)
@@ -291,9 +293,9 @@ def _run_audit(
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, of_rows),
-        request=replace(request, excluded=_excluded(attributes, asked)),
+        request=replace(request, excluded=_excluded(attributes, posed_criteria)),
     )
-    notes = [*_notes_of_rows(asked), *_notes(result, attributes, findings)]
+    notes = [*_notes_of_rows(posed_criteria), *_notes(result, attributes, findings)]
     notes += warnings_of_lenses(result.others, results, notes)
     return replace(result, warnings=tuple(dict.fromkeys(notes)))
 
@@ -404,9 +406,9 @@ def _attributes(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     return [*single, *intersections_of(table, policy)]
 
 
-def _notes_of_rows(asked: list[PosedCriterion]) -> Iterator[str]:
+def _notes_of_rows(posed_criteria: list[PosedCriterion]) -> Iterator[str]:
     """Yield the notes on how the rows of binding questions were read and tested."""
-    for criterion in asked:
+    for criterion in posed_criteria:
         posed = criterion.question.posed
         if not criterion.binding or posed is None:
             continue
@@ -416,7 +418,7 @@ def _notes_of_rows(asked: list[PosedCriterion]) -> Iterator[str]:
 
 
 def _excluded(
-    attributes: Sequence[AuditedAttribute], asked: Sequence[PosedCriterion]
+    attributes: Sequence[AuditedAttribute], posed_criteria: Sequence[PosedCriterion]
 ) -> tuple[str, ...]:
     """Describe the excluded rows: unknown group, weight 0, or a cluster in several groups."""
     exclusions = []
@@ -427,8 +429,14 @@ def _excluded(
     if n_light:
         exclusions.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
     for attribute in attributes:
-        posed = (each.question.posed for each in asked if each.attribute is attribute)
-        n_dropped = max((each.n_dropped for each in posed if each is not None), default=0)
+        questions = (
+            criterion.question.posed
+            for criterion in posed_criteria
+            if criterion.attribute is attribute
+        )
+        n_dropped = max(
+            (question.n_dropped for question in questions if question is not None), default=0
+        )
         if n_dropped and not attribute.is_intersection:
             exclusions.append(
                 f"{n_dropped:,} rows of clusters in several groups of {attribute.name}"

@@ -1,4 +1,4 @@
-"""Keys and lists of texts in policies: unknown keys are refused with the nearest one."""
+"""Checks of keys and lists of texts in policies; errors suggest the nearest known key."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class Policy:
         ('calibration', ['mean_residual, differences up to 0.05'])
         """
         given = {"labels": labels, "decisions": decisions, "scores": scores}
-        known = [name for name, there in given.items() if arguments.flag(name, there)]
+        known = [name for name, is_given in given.items() if arguments.flag(name, is_given)]
         if decisions:
             name = "opportunity" if labels else "four_fifths"
         elif labels and scores:
@@ -529,8 +529,8 @@ def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) ->
                     argument=name,
                     mentions=("preset",),
                 )
-        for name, there in (("name", "name" in table), ("criterion", criteria)):
-            if not there:
+        for name, is_given in (("name", "name" in table), ("criterion", criteria)):
+            if not is_given:
                 raise ArgumentError(
                     f"{name} is missing in [policy], which has no preset. Add one of them.",
                     argument=name,

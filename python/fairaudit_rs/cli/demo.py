@@ -1,4 +1,4 @@
-"""`fairaudit demo`."""
+"""The command `fairaudit demo`, which audits synthetic data."""
 
 from __future__ import annotations
 

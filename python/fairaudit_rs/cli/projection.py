@@ -1,4 +1,4 @@
-"""`fairaudit projection`."""
+"""The command `fairaudit projection`, which measures the distance to fair scores."""
 
 from __future__ import annotations
 

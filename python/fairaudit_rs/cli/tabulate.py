@@ -1,4 +1,4 @@
-"""`fairaudit tabulate`."""
+"""The command `fairaudit tabulate`, which counts rows by group, label and decision."""
 
 from __future__ import annotations
 
