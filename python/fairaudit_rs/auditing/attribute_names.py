@@ -25,7 +25,7 @@ def check_attribute_names(policy: Policy, attributes: Sequence[str]) -> None:
 
 
 def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
-    """Refuse bands that do not split their attribute: it holds text, or no number between the cuts.
+    """Refuse bands that do not split their attribute: it holds text, or all numbers in one band.
 
     The default bands are for ages; an attribute named "age" that holds other values stays as it is.
     """

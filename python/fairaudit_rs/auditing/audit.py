@@ -354,7 +354,7 @@ def _policy(policy: object, table: AuditTable) -> Policy:
 
 
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
-    """Return the positive value of labels and decisions; None is that of the data."""
+    """Return the positive value of labels and decisions; None if nothing names one."""
     named = [name for name in ("y_pred", "y_true") if name in table.roles]
     if policy.favourable is None and pos_label is None and named:
         _refuse_unnamed_texts(named[0], table)

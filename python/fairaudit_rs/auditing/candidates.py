@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: The largest number of values that make groups; numbers with more are cut into bands.
 MOST_GROUPS = 20
-#: Texts that stand for a missing value in many files.
+#: Texts that mean a missing value in many files.
 _MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
 #: The score that a guess needs: a known name, the last column, or values such as "denied".
 LEAST_SCORE = 3

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data.groups import escape_controls
 from ..literals import Verdict
 from ..results.chart import SCHEMA, Chart
-from .findings import LensFinding, QuestionFinding
-
-Named = Callable[[str, Any], str]
+from .findings import GroupNamer, LensFinding, QuestionFinding
 
 #: From the best to the worst verdict; the colours suit colour-blind readers.
 _LOOKS: dict[Verdict, tuple[str, str]] = {
@@ -71,7 +69,7 @@ def audit_chart(
     title: str,
     questions: Sequence[QuestionFinding],
     lenses: Sequence[LensFinding],
-    named: Named,
+    named: GroupNamer,
 ) -> Chart:
     """Return a row for each question and lens with a tolerance, the binding ones first."""
     rows = _with_unique_labels([*_of_questions(questions, named), *_of_lenses(lenses)])
@@ -115,7 +113,7 @@ def _with_unique_labels(rows: Sequence[ChartRow]) -> list[ChartRow]:
     return found
 
 
-def _of_questions(questions: Sequence[QuestionFinding], named: Named) -> Iterator[ChartRow]:
+def _of_questions(questions: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[ChartRow]:
     for question in questions:
         if question.tolerance is None:
             continue

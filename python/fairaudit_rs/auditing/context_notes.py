@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..data.labels import Label
 from ..data.sums import sums_of
 from ..results.result import Finding
 from ..results.words import join_names
-from .findings import BaseRate, LensFinding, QuestionFinding
+from .findings import BaseRate, GroupNamer, LensFinding, QuestionFinding
 from .questions import AuditedAttribute
 from .sentences import fill_part, fill_sentence
 
@@ -24,8 +23,6 @@ _ALIKE = 0.99
 _UNLIKE = 0.05
 #: Shares below this are rounding errors.
 _ROUNDED = 1e-9
-
-Named = Callable[[str, Any], str]
 
 
 def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tuple[BaseRate, ...]:
@@ -125,7 +122,7 @@ def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
         yield fill_sentence("decides_alike", share=f"{100 * most:.1f} %")
 
 
-def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+def notes_of_refusals(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
     """Yield a warning for each ratio of approvals that hides a large ratio of refusals."""
     for finding in findings:
         is_ratio = finding.tolerance is not None and finding.tolerance.scale == "ratio"
@@ -163,7 +160,10 @@ def _refused(value: float) -> float:
 
 
 def notes_of_conflict(
-    findings: Sequence[QuestionFinding], rates: Sequence[BaseRate], policy_name: str, named: Named
+    findings: Sequence[QuestionFinding],
+    rates: Sequence[BaseRate],
+    policy_name: str,
+    named: GroupNamer,
 ) -> Iterator[str]:
     """Yield a note on base rates for attributes whose binding and other criteria disagree."""
     for attribute in dict.fromkeys(rate.attribute for rate in rates):

@@ -155,7 +155,7 @@ class QuestionFinding(Value):
 
     @property
     def reference(self) -> Any:
-        """The group that all others are compared with; None where all pairs are compared."""
+        """The group that all others are compared with; None if all pairs are compared."""
         groups = [{group.group for group in pair.test.groups} for pair in self.pairs]
         common = set.intersection(*groups) if len(groups) > 1 else set()
         return next(iter(common), None)
@@ -296,7 +296,8 @@ class BaseRate(Value):
         return self.n_rows if self.weight is None else self.weight
 
 
-Named = Callable[[str, Any], str]
+#: Returns the name of a group of an attribute.
+GroupNamer = Callable[[str, Any], str]
 
 
 def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFinding:
@@ -313,7 +314,7 @@ def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFin
     )
 
 
-def question_row(finding: QuestionFinding, named: Named) -> dict[str, Any]:
+def question_row(finding: QuestionFinding, named: GroupNamer) -> dict[str, Any]:
     """Return a question as a row of the findings."""
     pair, nan = finding.shown_pair, math.nan
     test = None if pair is None else pair.test
@@ -436,7 +437,7 @@ def lens_pair_rows(finding: LensFinding) -> list[dict[str, Any]]:
     ]
 
 
-def pair_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def pair_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
     """Return the pairs of a question as rows."""
     tolerance = finding.tolerance
     return [
@@ -468,7 +469,7 @@ def pair_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     ]
 
 
-def stratum_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def stratum_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
     """Return the strata of a question's comparisons as rows, with the test of homogeneity."""
     within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]
     of_question = {"metric": finding.metric, "attribute": finding.attribute}
@@ -478,7 +479,7 @@ def stratum_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]
     ]
 
 
-def group_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def group_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
     """Return the groups of a question as rows; excluded groups have the reason.
 
     Values are crude: over all rows of a group, without strata.

@@ -10,7 +10,7 @@ from ..data.tables import AuditTable
 from ..permutation.minimum_counts import ROWS
 from ..results.words import join_names
 from .criterion import Criterion
-from .findings import Named, QuestionFinding
+from .findings import GroupNamer, QuestionFinding
 from .policy import Policy
 from .questions import AuditedAttribute, PosedCriterion, skipped_finding
 from .sentences import fill_sentence
@@ -18,7 +18,7 @@ from .sentences import fill_sentence
 #: Attributes per intersection: two for informational questions, up to three for binding ones.
 _CROSSED = 2
 MOST_CROSSED = 3
-#: Maximum number of comparisons of binding intersections; more would leave none of them any power.
+#: Maximum number of comparisons of binding intersections; more would have no power.
 MOST_COMPARISONS = 2_000
 _MOST_NAMED = 5
 
@@ -126,7 +126,7 @@ def _rows(n: int) -> str:
     return f"{n:,} eligible row{'' if n == 1 else 's'}" if n else "too few eligible rows"
 
 
-def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
     """Yield a note on the intersections that were too small for informational questions.
 
     Excluded groups of binding questions have a note of their own.

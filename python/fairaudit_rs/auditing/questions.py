@@ -31,7 +31,7 @@ from .seeds import seed_of
 from .sentences import fill_part
 
 _WHY_NOT = "the data hold no {}"
-#: What columns are called in sentences.
+#: The names of columns in sentences.
 _COLUMNS = {"y_true": "labels", "y_pred": "decisions", "y_score": "scores"}
 
 

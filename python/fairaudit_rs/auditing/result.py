@@ -432,7 +432,7 @@ def _named(attribute: str, group: Any) -> str:
 
 
 def _told(finding: LensFinding) -> str:
-    """Return what a lens found as a line."""
+    """Return the finding of a lens as a line."""
     note = fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""
     return fill_sentence(
         "lens_told",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..permutation.within_strata import (
     PairWithinStrata,
@@ -13,13 +12,11 @@ from ..permutation.within_strata import (
     note_of_sample,
     stratum_name,
 )
-from .findings import PairFinding, QuestionFinding
+from .findings import GroupNamer, PairFinding, QuestionFinding
 from .wording import Wording
 
 #: Maximum number of strata in a printed table: those with the largest weights.
 _MOST_SHOWN = 12
-
-Named = Callable[[str, Any], str]
 
 
 def _stratified(
@@ -71,7 +68,7 @@ def _row(
     ]
 
 
-def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
+def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
     """Yield a note on the homogeneity of gaps for each binding question with strata."""
     for finding, pair, within in _stratified(findings):
         who = " and ".join(named(finding.attribute, group.group) for group in pair.test.groups)

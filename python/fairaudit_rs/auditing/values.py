@@ -15,7 +15,7 @@ from .keys import argument_of
 
 #: The smallest minimum group size, in eligible rows: below it verdicts err more often than stated.
 LEAST_FLOOR = 30
-#: Cuts that apply where an attribute of that name holds numbers.
+#: Default cuts, for attributes of this name that hold numbers.
 DEFAULT_BANDS: Mapping[str, tuple[float, ...]] = MappingProxyType({"age": (25, 45)})
 
 

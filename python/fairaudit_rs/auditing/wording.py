@@ -6,14 +6,13 @@ Shares are percentages and their gaps points; p-values appear only in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
 from ..results import verdict as verdicts
 from ..results.words import join_names, number
-from .findings import LensFinding, PairFinding, QuestionFinding
+from .findings import GroupNamer, LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
 from .number_style import NumberStyle, share
 from .policy import Policy
@@ -40,8 +39,6 @@ _MOST_TOLD = 3
 #: Groups with open pairs are named if most people are in other groups; else pairs are counted.
 _MAJORITY = 0.5
 
-Named = Callable[[str, Any], str]
-
 
 def verdict_headline(verdict: Verdict, *, for_all: bool) -> str:
     """Return the verdict as the first words of an output."""
@@ -57,7 +54,7 @@ class Wording(NumberStyle):
         findings: Sequence[QuestionFinding],
         alpha: float,
         n_tests: int,
-        named: Named,
+        named: GroupNamer,
         lenses: Sequence[LensFinding] = (),
         *,
         adjusts: bool = True,

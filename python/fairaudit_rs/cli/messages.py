@@ -43,7 +43,7 @@ def print_note(text: str) -> None:
 
 
 def is_quiet() -> bool:
-    """Return whether the command was asked to print nothing but errors."""
+    """Return whether the command prints only errors (--quiet)."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET))
 
