@@ -66,11 +66,11 @@ KINDS = {
         "--y-true is missing",
     ),
     # policies
-    "no TOML": ({"p.toml": b"[policy"}, (*ROLES, "--policy", "p.toml"), "line 1: is no TOML"),
+    "no TOML": ({"p.toml": b"[policy"}, (*ROLES, "--policy", "p.toml"), "line 1: not valid TOML"),
     "no policy": ({"p.toml": b""}, (*ROLES, "--policy", "p.toml"), "no table [policy]"),
     "unknown key": (
         {"p.toml": changed("tolerance", "tolerence")}, (*ROLES, "--policy", "p.toml"),
-        "line 5: tolerence is no key of a criterion",
+        "line 5: tolerence is not a key of a criterion",
     ),
     "unknown metric": (
         {"p.toml": changed("'tpr'", "'tqr'")}, (*ROLES, "--policy", "p.toml"), "'tqr'",
@@ -95,7 +95,7 @@ KINDS = {
     ),
     "rule of a column that is none": (
         {"p.toml": b"[policy]\npreset = 'nyc_ll144'\nrule_options = { race = 'origin' }\n"},
-        (*ROLES, "--policy", "p.toml"), "'origin', which is no sensitive feature",
+        (*ROLES, "--policy", "p.toml"), "'origin', which is not a sensitive feature",
     ),
     "no UTF-8": ({"p.toml": b"\xff\xfe"}, (*ROLES, "--policy", "p.toml"), "p.toml"),
     # options
@@ -103,7 +103,7 @@ KINDS = {
     "unknown column": ({}, (*ROLES, "-s", "nope"), "column 'nope' does not exist"),
     "unknown preset": ({}, (*ROLES, "--preset", "legal"), "'legal' is not one of"),
     "filter": ({}, (*ROLES, "--where", "sex == "), "--where is 'sex == '"),
-    "cut and decision": ({}, (*ROLES, "--cut", "score=1"), "accepted: one of them"),
+    "cut and decision": ({}, (*ROLES, "--cut", "score=1"), "Give one of them"),
     "separator": ({}, (*ROLES, "--delimiter", ";;"), "--delimiter is ';;'"),
     "encoding": ({}, (*ROLES, "--encoding", "?"), "--encoding is '?'"),
     "threads": ({}, (*ROLES, "--threads", "0"), "--threads is 0"),

@@ -110,15 +110,15 @@ class TestBands:
         [
             (
                 {"race": (1, 2)},
-                "bands of 'race' is [1, 2], which cuts nothing of 'race', whose val",
+                "bands of 'race' is [1, 2], which does not split 'race', with the val",
             ),
             (
                 {"age": (80, 90)},
-                "bands of 'age' is [80, 90], which cuts nothing of 'age', whose va",
+                "bands of 'age' is [80, 90], which does not split 'age', with the va",
             ),
             (
                 {"AGE": (1, 2)},
-                "bands of 'AGE' is [1, 2], which cuts nothing of 'age', whose values",
+                "bands of 'AGE' is [1, 2], which does not split 'age', with the values",
             ),
         ],
     )

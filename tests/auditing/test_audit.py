@@ -68,7 +68,7 @@ def tpr(tolerance=0.1, **options):
 
 class TestArguments:
     def test_a_binding_metric_needs_its_columns(self):
-        words = "y_true is None; true_positive_rate, which binds in the policy 'own', needs it"
+        words = "y_true is None, but true_positive_rate needs it and binds in the policy 'own'"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(shares({"a": (5, 10), "b": (5, 10)}), policy=tpr())
 
@@ -119,7 +119,7 @@ class TestArguments:
             audited(data, evidence="much")
 
     def test_favourable_and_pos_label_are_one_thing(self):
-        words = "pos_label is 1, and favourable is 0 in the policy; accepted: one of them"
+        words = "pos_label is 1, and favourable is 0 in the policy. Give one of them"
         with pytest.raises(fa.errors.ArgumentTypeError, match=words):
             audited(people(100), policy=tpr(favourable=0), pos_label=1)
 
@@ -341,7 +341,7 @@ class TestKnownValues:
         assert told.findings.equals(plain.findings)
         assert told.base_rates == plain.base_rates
         # What no column holds is refused as before.
-        with pytest.raises(fa.errors.DataError, match="favourable is 'ja', which is no value"):
+        with pytest.raises(fa.errors.DataError, match="favourable is 'ja', which is not a value"):
             audited(words, policy=policy(*criteria, favourable="ja"))
         with pytest.raises(ValueError, match="pos_label is 'yes', which does not occur in y_true"):
             audited(

@@ -507,7 +507,7 @@ class TestOutputs:
             audit.raise_for_verdict()
 
     def test_lenses_that_are_left_out(self, book):
-        words = r"lenses is \['influence'\], without extremes, of which there is a criterion"
+        words = r"lenses is \['influence'\], but a criterion is about extremes"
         with pytest.raises(ArgumentError, match=words):
             audited(book, held("extremes", 0.1), lenses=["influence"])
 

@@ -63,7 +63,7 @@ REFUSED = [
     ((*BY_SEX, "--preset", "fair_lending"), "'fair_lending' is not one of"),
     ((*BY_SEX, "--policy", "none.toml"), "none.toml cannot be read: No such file"),
     ((*BY_SEX, "--policy", "."), "cannot be read: Is a directory"),
-    ((*BY_SEX, "--policy", "loans.csv"), "loans.csv, line 1: is no TOML"),
+    ((*BY_SEX, "--policy", "loans.csv"), "loans.csv, line 1: not valid TOML"),
     ((*BY_SEX, "--policy", "x.toml", "--preset", "parity"), "--policy is x.toml and --preset is"),
     ((*BY_SEX, "--format", "pdf"), "'pdf' is not one of 'text', 'json', 'md'"),
     ((*BY_SEX, "-o", "report.pdf"), "--output is report.pdf; accepted: a name that ends in .txt"),
@@ -73,7 +73,7 @@ REFUSED = [
     ((*BY_SEX, "--n-resamples", "0"), "--n-resamples is 0; accepted: a whole number"),
     ((*BY_SEX, "--threads", "-7"), "--threads is -7; accepted"),
     ((*BY_SEX, "--seed", "-1"), "-1 is not in the range x>=0"),
-    ((*BY_SEX, "--favourable", "yes"), "'yes', which is no value of labels and decisions"),
+    ((*BY_SEX, "--favourable", "yes"), "'yes', which is not a value of labels and decisions"),
     ((*BY_SEX, "--cut", "score=0.5"), "--cut is 'score=0.5' and --y-pred is 'approved'"),
     ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
     ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
@@ -87,7 +87,7 @@ REFUSED = [
     (("--y-true", "income", "--y-pred", "approved", "-s", "sex"), "--y-true has more than 64"),
     (
         ("--y-pred", "word", "-s", "sex"),
-        "--favourable is None and --y-pred holds 'granted', 'refused'; accepted: the one that",
+        "--favourable is None and --y-pred holds 'granted', 'refused'. Give the value that",
     ),
     ((*BY_SEX, "--no-such-option"), "No such option"),
     ((*BY_SEX, "more.csv"), "unexpected extra argument"),
@@ -95,10 +95,10 @@ REFUSED = [
 #: Texts of fairaudit.toml, and what is wrong with them.
 FILES = [
     ("", r"fairaudit.toml has no table [policy]"),
-    ("[policy]\nname = ", "fairaudit.toml, line 2: is no TOML"),
-    ("[policy]\npreset = 'parity'\nalhpa = 0.1", "line 3: alhpa is no key of [policy]"),
+    ("[policy]\nname = ", "fairaudit.toml, line 2: not valid TOML"),
+    ("[policy]\npreset = 'parity'\nalhpa = 0.1", "line 3: alhpa is not a key of [policy]"),
     ("[policy]\npreset = 'parity'\nfloor = 5", "line 3: floor is 5; accepted: a whole number"),
-    ("[policy]\npreset = 'parity'\n[roles]\ny_tru = 'a'", "line 4: y_tru is no key of [roles]"),
+    ("[policy]\npreset = 'parity'\n[roles]\ny_tru = 'a'", "line 4: y_tru is not a key of [roles]"),
     ("[policy]\npreset = 'parity'\n[roles]\nsensitive_features = 'nope'", "column 'nope' does not"),
     ("[policy]\npreset = 'fair_lending'\nratio = 0.8", "line 1: references is None"),
     (
@@ -398,7 +398,7 @@ class TestOtherCommands:
             (("intervals", "loans.csv", *BY_SEX, "-m", "tpr", "--method", "x"), "'x' is not one"),
             (("power", "loans.csv", *BY_SEX, "-m", "tpr", "--power", "2"), "--power is 2.0"),
             (("power", "none.csv", *BY_SEX, "-m", "tpr"), "no such file"),
-            (("tabulate", "loans.csv", "-s", "sex", "-o", "x.xlsx"), "accepted: .csv or .parquet"),
+            (("tabulate", "loans.csv", "-s", "sex", "-o", "x.xlsx"), "in .csv or .parquet"),
             (("tabulate", "loans.csv", "-s", "sex", "--count", "nope"), "'nope' does not exist"),
             (("tabulate", "loans.csv"), "Missing option"),
         ],
@@ -489,7 +489,10 @@ class TestInit:
         (here / "fairaudit.toml").write_text("mine")
         result = run("init", "loans.csv")
         assert result.exit_code == 2
-        assert "--output is fairaudit.toml, which is there; accepted: a new name" in result.stderr
+        assert (
+            "--output is fairaudit.toml, which exists already; accepted: a new name"
+            in result.stderr
+        )
         assert (here / "fairaudit.toml").read_text() == "mine"
         (here / "link.toml").symlink_to("nowhere.toml")
         assert run("init", "loans.csv", "-o", "link.toml").exit_code == 2

@@ -245,7 +245,7 @@ class TestPolicyMetric:
         assert not fits(tomllib.loads(text.replace("features", "feature")), policy_schema())
         path = tmp_path / "fairaudit.toml"
         path.write_text(text.replace("features", "feature"))
-        with pytest.raises(ArgumentError, match="line 4: feature is no key of fair_metric"):
+        with pytest.raises(ArgumentError, match="line 4: feature is not a key of fair_metric"):
             fa.Policy.load(path)
 
     def test_words(self, town):
@@ -257,7 +257,7 @@ class TestPolicyMetric:
         assert "under a metric fitted to these rows" in town.audit().summary()
 
     def test_what_is_refused(self, town):
-        words = "directions of fair_metric names 'hour', which is no feature of X; accepted"
+        words = "directions of fair_metric names 'hour', which is not a feature of X; accepted"
         with pytest.raises(ArgumentError, match=words):
             town.audit(held(fair_metric={"directions": [{"hour": 1}]}))
         with pytest.raises(ArgumentError, match="fair_metric contains 'hour'; accepted"):
@@ -275,7 +275,7 @@ class TestPolicyMetric:
             ({"feature": ["a"]}, "did you mean 'features'"),
             ({"matrix": [[1, 0]], "matrix_features": ["a"]}, "a square matrix"),
             ({"matrix": [[1]]}, "matrix_features has 0 names, matrix has 1 rows"),
-            ({"directions": [{"a": 0}]}, "is no direction"),
+            ({"directions": [{"a": 0}]}, "directions holds {'a': 0}; accepted: .* not all 0"),
             ({"features": ["a"], "units": {"a": 0}}, "units of 'a' is 0; accepted: a number above"),
         ):
             with pytest.raises(ArgumentError, match=words):

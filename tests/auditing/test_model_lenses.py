@@ -123,7 +123,7 @@ class TestWhatIsRun:
         found = row(audit, "extremes", "sex")
         assert (found["estimate"], found["pvalue"]) == (by_hand.estimate, by_hand.pvalue)
         assert row(audit, "extremes", "race")["reason"].startswith(
-            "not run: race is no column of X to flip"
+            "not run: X has no column race to flip"
         )
 
     def test_the_gap_of_influence_is_that_of_the_question(self, audit):
@@ -280,11 +280,11 @@ class TestWhatCannotBeRun:
 
     def test_an_attribute_that_says_something_else_in_x(self, book):
         audit = book.of(book.model, X=book.X.assign(sex=np.arange(len(book.sex)) % 2))
-        words = "not run: the levels of sex in X are not its groups"
+        words = "not run: X has levels of sex that are not its groups"
         assert self.reasons(audit)["extremes", "sex"].startswith(words)
         aged = {"age": np.round(10 * book.X["age"]).to_numpy()}
         reasons = self.reasons(book.of(book.model, sensitive_features=aged))
-        assert reasons["extremes", "age"].startswith("not run: the levels of age in X are not")
+        assert reasons["extremes", "age"].startswith("not run: X has levels of age that are not")
 
     def test_groups_that_are_too_small(self, book):
         few = slice(0, 40)
@@ -347,7 +347,7 @@ class TestWhatCannotBeRun:
         with pytest.raises(fa.errors.DataError, match="the same labels in another order"):
             book.of(book.model, y_true=disordered, y_pred=disordered)
         cells = fa.tabulate(y_pred=book.y_true, sensitive_features=book.features)
-        with pytest.raises(fa.errors.ArgumentTypeError, match="X does not go with data=cells"):
+        with pytest.raises(fa.errors.ArgumentTypeError, match="X needs the rows of the data"):
             fa.audit(data=cells, X=book.X)
 
 
@@ -549,13 +549,13 @@ class TestLikeness:
 
     def test_all_that_goes_with_nothing_is_a_reason(self, book):
         audit = book.of(book.model, sensitive_features={"race": book.race}, lenses=["individual"])
-        assert audit.others[0].reason.startswith("not run: no feature of X is shown to go with rac")
+        assert audit.others[0].reason.startswith("not run: X has no feature that is shown to go wi")
 
     def test_directions_that_span_everything_are_a_reason(self, book):
         model = fa.LinearModel([1.0], -0.5)
         given = {"sensitive_features": {"sex": book.sex}, "lenses": ["individual"]}
         audit = book.bare(model=model, X=book.X[["part"]], **given)
-        assert "spans all 1 features of X" in audit.others[0].reason
+        assert "span all 1 features" in audit.others[0].reason
 
     def test_pillai_of_two_groups_is_hotelling(self):
         """With two groups and one feature the trace is R squared."""

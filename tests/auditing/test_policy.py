@@ -29,23 +29,32 @@ class TestArguments:
             ({"tolerance": 0}, "tolerance is 0; accepted: a finite number above 0"),
             (
                 {"tolerance": 10},
-                "tolerance is 10.0; true_positive_rate goes from 0 to 1, .* nothing",
+                "tolerance is 10.0; .* below 1, .*true_positive_rate goes from 0 to 1",
             ),
             ({"tolerance": 1.0}, "accepted: a number above 0 and below 1"),
             (
                 {"tolerance": None, "ratio": 1.25},
                 "ratio is 1.25; accepted: a number strictly between",
             ),
-            ({"ratio": 0.8}, "tolerance is 0.1 and ratio is 0.8; accepted: one of them"),
+            ({"ratio": 0.8}, "tolerance is 0.1 and ratio is 0.8. A criterion takes one"),
             ({"tolerance": None}, "tolerance is None and ratio is None, but true_pos.* binds"),
-            ({"metric": "f1", "tolerance": None, "ratio": 0.8}, "ratio is 0.8; f1 is no share"),
-            ({"metric": "ece"}, "tolerance is 0.1; calibration_error has no test.*mean_residual"),
+            (
+                {"metric": "f1", "tolerance": None, "ratio": 0.8},
+                "ratio is 0.8, but f1 is not a share",
+            ),
+            (
+                {"metric": "ece"},
+                "tolerance is 0.1, but calibration_error has no test.*mean_residual",
+            ),
             ({"metric": "eodds"}, "each of true_positive_rate and false_positive_rate"),
-            ({"metric": "pearson"}, "pearson is of a continuous attribute"),
+            ({"metric": "pearson"}, "pearson is about a continuous attribute"),
             ({"attributes": ()}, "attributes is empty"),
             ({"attributes": ("sex", "sex")}, "attributes holds 'sex' twice"),
             ({"reference": "white"}, "reference is 'white' and attributes is None"),
-            ({"reference": "white", "attributes": ("a", "b")}, "the one attribute that it is a"),
+            (
+                {"reference": "white", "attributes": ("a", "b")},
+                "attributes= the one attribute that it is a",
+            ),
         ],
     )
     def test_values_of_criteria(self, given, message):
@@ -72,28 +81,37 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({}, "metric is None and lens is None; accepted: a metric such as 'tpr', or a lens"),
-            ({"lens": "extremes", "metric": "tpr"}, "lens is 'extremes' and metric is 'tpr'; acc"),
+            ({}, "metric is None and lens is None. Name a metric such as 'tpr', or a lens"),
+            ({"lens": "extremes", "metric": "tpr"}, "lens is 'extremes' and metric is 'tpr'. A cr"),
             ({"lens": "permutation"}, "lens is 'permutation'; accepted: 'projection', 'individual"),
             (
                 {"lens": "extremes"},
-                "tolerance is None, but the lens extremes binds; .* such as 0.1",
+                "tolerance is None, but the lens extremes binds. .* such as 0.1",
             ),
             (
                 {"lens": "individual"},
-                "the lens individual binds; accepted: .* such as 1.25, or bin",
+                "the lens individual binds. .* such as 1.25, or set bin",
             ),
-            ({"lens": "individual", "tolerance": 1}, "tolerance is 1.0; of the individual lens"),
-            ({"lens": "influence", "tolerance": 1}, "tolerance is 1.0; of influence it is a diff"),
+            (
+                {"lens": "individual", "tolerance": 1},
+                "tolerance is 1.0; accepted for the individual lens",
+            ),
+            (
+                {"lens": "influence", "tolerance": 1},
+                "tolerance is 1.0; accepted for the lens influ",
+            ),
             ({"lens": "extremes", "tolerance": 0}, "tolerance is 0; accepted: a finite number ab"),
-            ({"lens": "extremes", "ratio": 0.8}, "ratio is 0.8; extremes is a lens, which takes a"),
+            (
+                {"lens": "extremes", "ratio": 0.8},
+                "ratio is 0.8, but extremes is a lens, which take",
+            ),
             (
                 {"lens": "extremes", "tolerance": 0.1, "reference": "highest"},
-                "reference is 'highest'; extremes is a lens, which takes a tolerance",
+                "reference is 'highest', but extremes is a lens, which takes a tolerance",
             ),
             (
                 {"lens": "individual", "tolerance": 1.25, "attributes": ["sex"]},
-                r"attributes is \['sex'\]; the individual lens takes all attributes at once",
+                r"attributes is \['sex'\], but the individual lens takes all attributes at once",
             ),
         ],
     )
@@ -110,7 +128,7 @@ class TestArguments:
 
         assert len(policy(criteria=of(["sex"], ["race"])).binding) == 2
         words = "criteria has the lens extremes twice"
-        with pytest.raises(ArgumentError, match=f"{words} for sex; accepted: one criterion"):
+        with pytest.raises(ArgumentError, match=f"{words} for sex. Keep one criterion"):
             policy(criteria=of(["sex", "age"], ["race", "sex"]))
         for both in ((None, ["sex"]), (["sex"], None), (None, None)):
             with pytest.raises(ArgumentError, match=words):
@@ -119,9 +137,7 @@ class TestArguments:
 
     def test_a_lens_that_is_not_computed(self):
         own = [fa.Criterion(lens="extremes", tolerance=0.1)]
-        words = (
-            r"lenses is \['influence'\], without extremes, of which there is a criterion; .*'auto'"
-        )
+        words = r"lenses is \['influence'\], but a criterion is about extremes. .*'auto'"
         with pytest.raises(ArgumentError, match=words):
             policy(criteria=own, lenses=["influence"])
         assert policy(criteria=own, lenses=["influence", "extremes"]).binding == tuple(own)
@@ -187,8 +203,8 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ({"tolerence": 0.1}, "tolerence is no key of a policy .*0.1.*accepted: 'name'"),
-            ({"favorable": 1}, "favorable is no key of a policy .*did you mean 'favourable'?"),
+            ({"tolerence": 0.1}, "tolerence is not a key of a policy .*0.1.*accepted: 'name'"),
+            ({"favorable": 1}, "favorable is not a key of a policy .*did you mean 'favourable'?"),
             ({"criteria": [{"metric": "tpr", "tolerence": 0.1}]}, "did you mean 'tolerance'?"),
             ({"criteria": [{"tolerance": 0.1}]}, "metric is missing in a criterion"),
             ({"schema_version": 9}, "schema_version is 9; accepted: 1"),
@@ -273,7 +289,7 @@ class TestValues:
         assert policy(favourable="0").positive_label([0, 1]) == 0
         # The punishment is positive, so that FPR counts the wrongly accused.
         assert policy(favourable="free", punitive=True).positive_label(["jail", "free"]) == "jail"
-        with pytest.raises(DataError, match="favourable is 'yes', which is no value of labels"):
+        with pytest.raises(DataError, match="favourable is 'yes', which is not a value of labels"):
             policy(favourable="yes").positive_label([0, 1])
         with pytest.raises(DataError, match="favourable is 'free' and there are 2 other values"):
             policy(favourable="free", punitive=True).positive_label(["jail", "fine", "free"])

@@ -150,35 +150,35 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("old", "new", "line", "message"),
         [
-            ("tolerance = 0.1", "tolerence = 0.1", 14, "tolerence is no key of a criterion.*0.1.*"
-             "did you mean 'tolerance'"),
+            ("tolerance = 0.1", "tolerence = 0.1", 14, "tolerence is not a key of a criterion.*0.1"
+             ".*did you mean 'tolerance'"),
             ("tolerance = 0.1", "tolerance = '0.1'", 14, "tolerance is '0.1'; accepted: a finite"),
-            ("tolerance = 0.1", "tolerance = 10", 14, "tolerance is 10.0; true_positive_rate goes"),
+            ("tolerance = 0.1", "tolerance = 10", 14, "tolerance is 10.0; accepted: a number ab"),
             ("tolerance = 0.1\n", "", 12, "tolerance is None and ratio is None"),
             ('metric = "tpr"', 'metric = "tqr"', 13, "metric is 'tqr', which is not in"),
             ('metric = "tpr"\n', "", 12, "metric is missing in a criterion"),
             ("ratio = 0.8", "ratio = 1.25", 18, "ratio is 1.25; accepted"),
             ('metric = "tpr"', 'lens = "extreme"', 13, "lens is 'extreme'; accepted: 'projection'"),
-            ('metric = "tpr"', 'lense = "extremes"', 13, "lense is no key of a .* mean 'lens'"),
+            ('metric = "tpr"', 'lense = "extremes"', 13, "lense is not a key of a .* mean 'lens'"),
             ('metric = "tpr"', 'metric = "tpr"\nlens = "extremes"', 14, "lens is 'extremes' and m"),
-            ('metric = "tpr"', 'lens = "individual"', 14, "tolerance is 0.1; of the individual"),
+            ('metric = "tpr"', 'lens = "individual"', 14, "tolerance is 0.1; accepted for the in"),
             ('metric = "tpr"\ntolerance = 0.1', 'lens = "extremes"', 12, "tolerance is None, but"),
-            ('metric = "selection_rate"', 'lens = "extremes"', 18, "ratio is 0.8; extremes is a"),
+            ('metric = "selection_rate"', 'lens = "extremes"', 18, "ratio is 0.8, but extremes"),
             ("binding = false", 'binding = "no"', 23, "binding is 'no'; accepted: True"),
             ('    "race",', "    3,", 19, "attributes holds 3; accepted: a list of texts"),
             ("alpha = 0.01", "alpha = 5", 8, "alpha is 5; accepted: a number strictly"),
-            ("alpha = 0.01", "aplha = 0.01", 8, "aplha is no key of .policy.*mean 'alpha'"),
+            ("alpha = 0.01", "aplha = 0.01", 8, "aplha is not a key of .policy.*mean 'alpha'"),
             ("[25, 45]", "[45, 25]", 9, r"bands of 'age' is \[45, 25\]"),
             ("[2e4]", "['a']", 9, "bands of 'yearly income' is 'a'; accepted: a finite number"),
             ('"granted"', "2020-01-01", 10, "favourable is datetime.date.*; accepted: a value"),
             ('name = "credit"', "", 2, r"name is missing in \[policy\]"),
-            ("[roles]", "[rolls]", 25, "rolls is no key of the file.*mean 'roles'"),
+            ("[roles]", "[rolls]", 25, "rolls is not a key of the file.*mean 'roles'"),
             ('name = "credit"', 'preset = "eeoc"', 3, "preset is 'eeoc'; accepted: 'opport"),
-            ('name = "credit"', 'preset = "us_eeoc"', 12, "criterion is of no use with the rule"),
+            ('name = "credit"', 'preset = "us_eeoc"', 12, "criterion is given with the preset us_"),
             ('name = "credit"', 'preset = "parity"', 2, "name is missing.*not those of parity"),
-            ("alpha = 0.01", "ratio = 0.8", 8, 'ratio is 0.8; accepted with preset = "fair_len'),
+            ("alpha = 0.01", "ratio = 0.8", 8, "ratio is 0.8, but there is no preset"),
             ("[[policy.criterion]]\nmetric = \"selection_rate\"", "[[policy.criterion]]\n"
-             'metric = "f1"', 18, "ratio is 0.8; f1 is no share"),
+             'metric = "f1"', 18, "ratio is 0.8, but f1 is not a share"),
         ],
     )  # fmt: skip
     def test_of_keys_and_values(self, old, new, line, message, tmp_path):
@@ -194,9 +194,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[policy]\nname = ", "line 2: is no TOML: "),
-            ("[policy]\n\n\nname = 1 2\n", "line 4: is no TOML: "),
-            ("", r"fairaudit.toml has no table \[policy\]; accepted: .*\[\[policy.criterion\]\]"),
+            ("[policy]\nname = ", "line 2: not valid TOML: "),
+            ("[policy]\n\n\nname = 1 2\n", "line 4: not valid TOML: "),
+            ("", r"fairaudit.toml has no table \[policy\]. Add one .*\[\[policy.criterion\]\]"),
             ("[policy]\n[policy.criterion]\nmetric = 'f1'", "line 2: criterion is {.*two brackets"),
             ("[policy]\nname = 'x'\n", r"line 1: criterion is missing in \[policy\]"),
             ("[policy]\nname = 'x'\ncriterion = []\n", "line 3: criterion is missing"),
@@ -204,7 +204,7 @@ class TestErrors:
             ("policy = 3", "line 1: .policy. is 3; accepted: a table"),
             (
                 "[policy]\npreset = 'parity'\nratio = 0.9",
-                "line 3: ratio is 0.9; accepted: None for",
+                "line 3: ratio is 0.9, but the preset",
             ),
             ("[policy]\npreset = 'fair_lending'\nratio = 0.9", "line 1: references is None"),
         ],
@@ -219,24 +219,26 @@ class TestErrors:
         with pytest.raises(FileError, match="cannot be read: Is a directory"):
             fa.Policy.load(tmp_path)
         (tmp_path / "x.toml").write_bytes(b"[policy]\nname = '\xff'")
-        with pytest.raises(ArgumentError, match=r"x\.toml, line 2: is no UTF-8 text"):
+        with pytest.raises(ArgumentError, match=r"x\.toml, line 2: not UTF-8 text"):
             fa.Policy.load(tmp_path / "x.toml")
         with pytest.raises(ArgumentTypeError, match=r"path is 3; accepted: the path of a \.toml"):
             fa.Policy.load(3)
 
     def test_a_pyproject_without_policy(self, tmp_path):
         message = (
-            r"has no table \[tool.fairaudit.policy\]; .*\[\[tool.fairaudit.policy.criterion\]\]"
+            r"has no table \[tool.fairaudit.policy\]. .*\[\[tool.fairaudit.policy.criterion\]\]"
         )
         with pytest.raises(ArgumentError, match=message):
             load(tmp_path, "[project]\nname = 'x'\n[policy]\n", "pyproject.toml")
-        with pytest.raises(ArgumentError, match=r"line 2: polcy is no key of \[tool.fairaudit\]"):
+        with pytest.raises(
+            ArgumentError, match=r"line 2: polcy is not a key of \[tool.fairaudit\]"
+        ):
             load(tmp_path, "[tool.fairaudit]\npolcy = 1", "pyproject.toml")
 
     @pytest.mark.parametrize(
         ("text", "line", "message"),
         [
-            ("y_tru = 'a'", 2, r"y_tru is no key of \[roles\].*mean 'y_true'"),
+            ("y_tru = 'a'", 2, r"y_tru is not a key of \[roles\].*mean 'y_true'"),
             ("y_true = 3", 2, "y_true is 3; accepted: the name of a column$"),
             ("y_true = ['a']", 2, "y_true is .*; accepted: the name of a column$"),
             ("\nstrata = []", 3, r"strata is \[\]; accepted: the name of a column, or a list"),

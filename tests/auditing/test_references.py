@@ -48,7 +48,7 @@ def pair_of(audit, *names):
 class TestArguments:
     @pytest.mark.parametrize("metric", ["base_rate", "mean_residual", "mean_prediction"])
     def test_the_best_group_needs_a_direction(self, metric):
-        words = f"reference is 'best'; neither high nor low values of {metric} are better"
+        words = f"reference is 'best', but neither high nor low values of {metric} are better"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             fa.Criterion(metric=metric, tolerance=0.1, reference="best")
 

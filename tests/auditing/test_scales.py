@@ -13,7 +13,7 @@ GROUP = RNG.choice(["f", "m"], N)
 LABEL = RNG.integers(0, 2, N)
 SCORE = np.clip(0.5 * LABEL + 0.25 + RNG.normal(0, 0.1, N), 0, 1)
 DOLLARS = RNG.lognormal(10, 1, N)
-SHARES = "of mean_residual is a difference of shares; accepted: "
+SHARES = "of mean_residual is a difference of shares. Use "
 
 
 def audited(policy="calibration", **data):
@@ -30,7 +30,7 @@ class TestShares:
     @pytest.mark.parametrize("policy", ["calibration", None, own("mean_residual", 0.5)])
     def test_scores_in_dollars(self, policy):
         """The gap of 1.44e+03 was larger than the tolerated 0.05: FAIL."""
-        words = f"y_score holds {DOLLARS[0]:g}, and the tolerance"
+        words = f"y_score holds {DOLLARS[0]:g}, but the tolerance"
         with pytest.raises(fa.errors.ArgumentError, match=re.escape(words)):
             audited(policy, y_true=LABEL, y_score=DOLLARS)
 
@@ -38,7 +38,7 @@ class TestShares:
         "metric", ["mean_prediction", "mean_residual", "mean_absolute_error", "mean_squared_error"]
     )
     def test_every_mean(self, metric):
-        words = f"of {metric} is a difference of shares; accepted: scores from 0 to 1, or a tol"
+        words = f"of {metric} is a difference of shares. Use scores from 0 to 1, or a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 0.05), y_true=LABEL, y_score=DOLLARS)
 
@@ -73,8 +73,8 @@ class TestUnits:
     def test_of_scores_from_0_to_1_nothing_could_fail(self, metric, widest):
         """It passed, whatever the scores."""
         words = (
-            f"tolerance is 500; {metric} of scores from 0 to 1 differs by at most {widest}, so "
-            "that nothing could fail"
+            f"tolerance is 500; accepted for {metric} of scores from 0 to 1: a number above 0 and "
+            f"below {widest}"
         )
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 500), y_true=LABEL, y_score=SCORE)

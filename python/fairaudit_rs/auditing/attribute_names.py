@@ -1,7 +1,7 @@
-"""Attributes that a policy names: each must be in the data, and those with bands hold numbers.
+"""Checks that the attributes in a policy exist in the data, and that its bands split them.
 
-A criterion about an attribute that does not exist has no groups to compare. Skipped, it would turn
-a typing error or a renamed column into a pass.
+A criterion about an unknown attribute has no groups to compare. If it were skipped, a typing error
+or a renamed column could turn a fail into a pass.
 """
 
 from __future__ import annotations
@@ -19,52 +19,55 @@ from .values import DEFAULT_BANDS
 
 def check_attribute_names(policy: Policy, attributes: Sequence[str]) -> None:
     """Refuse a policy that names an attribute that the data do not have."""
-    for key, name in _named(policy, attributes):
+    for argument, owner, name in _names_in_policy(policy, attributes):
         if name not in attributes:
-            raise _unknown_attribute(key, name, attributes)
+            raise _unknown_attribute(argument, owner, name, attributes)
 
 
 def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
-    """Refuse bands that cut nothing: of text, or with all numbers on one side of the cuts.
+    """Refuse bands that do not split their attribute: it holds text, or all numbers in one band.
 
-    The default ones are for ages; they leave an attribute of that name alone that holds no ages.
+    The default bands are for ages; an attribute named "age" that holds other values stays as it is.
     """
     folded = {name.casefold(): (name, cuts) for name, cuts in policy.bands.items()}
     for attribute in attributes:
         name, cuts = folded.get(attribute.name.casefold(), (attribute.name, ()))
         if attribute.name in policy.bands:
             name, cuts = attribute.name, policy.bands[attribute.name]
-        others = [group for group in attribute.groups if cuts and group not in band_names(cuts)]
-        if others and DEFAULT_BANDS.get(name.casefold()) != cuts:
+        unbanded = [group for group in attribute.groups if cuts and group not in band_names(cuts)]
+        if unbanded and DEFAULT_BANDS.get(name.casefold()) != cuts:
             raise ArgumentError(
-                f"bands of {name!r} is {list(cuts)}, which cuts nothing of "
-                f"{attribute.name!r}, whose "
-                f"values are {join_names([repr(group) for group in others])}; "
-                f"accepted: cuts between "
-                "the smallest and the greatest of numbers, or no bands",
+                f"bands of {name!r} is {list(cuts)}, which does not split {attribute.name!r}, with "
+                f"the values {join_names([repr(group) for group in unbanded])}. Give cuts between "
+                "the smallest and the largest number, or remove these bands.",
                 argument="bands",
             )
 
 
-def _named(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield every key of a policy that names an attribute, with the name."""
+def _names_in_policy(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each attribute that a policy names: the argument, whose it is in words, the name."""
     for criterion in policy.criteria:
         for name in criterion.attributes or ():
-            key = f"attributes of the criterion {criterion.name}"
-            yield "references" if policy.rule == "fair_lending" else key, name
+            if policy.rule == "fair_lending":
+                yield "references", "", name
+            else:
+                yield "attributes", f" of the criterion {criterion.name}", name
     # Bands ignore case, and the default ones apply only where there is such an attribute.
     known = {name.casefold(): name for name in attributes}
     for name, cuts in policy.bands.items():
         if DEFAULT_BANDS.get(name.casefold()) != cuts:
-            yield "bands", known.get(name.casefold(), name)
+            yield "bands", "", known.get(name.casefold(), name)
 
 
-def _unknown_attribute(key: str, name: str, attributes: Sequence[str]) -> ArgumentError:
-    """Return the error of a name that is not an attribute, with the nearest one."""
+def _unknown_attribute(
+    argument: str, owner: str, name: str, attributes: Sequence[str]
+) -> ArgumentError:
+    """Return the error about a name that is not an attribute, with the nearest one."""
     return ArgumentError(
-        f"{key} has {name!r}, which is not an attribute of the data; "
+        f"{argument}{owner} has {name!r}, which is not an attribute of the data; "
         f"{suggest_nearest(name, attributes)}"
         f"accepted: {', '.join(map(repr, attributes))}, or another column that you add to "
         "sensitive_features",
+        argument=argument,
         mentions=("sensitive_features",),
     )

@@ -1,4 +1,4 @@
-"""`audit`: one call, one policy, one verdict."""
+"""The function `audit`, which tests data against a policy and returns one verdict."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from .questions import (
     ComputeOptions,
     Family,
     PosedCriterion,
-    asked_of,
     overall_verdict,
+    pose_criteria,
 )
 from .request import AuditRequest
 from .result import Audit
@@ -80,56 +80,55 @@ def audit(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> Audit:
-    r"""Audit decisions or scores against a policy: one verdict, in words that can be quoted.
+    r"""Audit decisions or scores against a policy, and return one verdict.
 
-    Every criterion of the policy is asked of every sensitive attribute: of all pairs of its groups
-    with enough rows that count. The verdict is *fail* when the data show a gap beyond its
-    tolerance, *pass* when they show that there is none, and *inconclusive* when they show neither.
-    A difference that is not significant is not called fair.
+    Every criterion of the policy is tested for every sensitive attribute, on all pairs of groups
+    with enough eligible rows. The verdict is *fail* when the data show a gap beyond its tolerance,
+    *pass* when they show that there is none, and *inconclusive* when they show neither. A gap does
+    not pass merely because it is not significant.
 
     Parameters
     ----------
     y_true, y_pred, y_score : array, or str with ``data``, optional
-        Labels, decisions, and scores of the positive value. Metrics that need what is not given
-        are told as such; a binding one is an error.
+        Labels, decisions, and scores of the positive value. A binding metric whose columns are
+        missing is an error; other metrics are reported as not measurable.
     threshold : float
-        From which score on a decision is positive, for the projection of scores.
+        Scores at or above it count as positive decisions, in the projection.
     sensitive_features : array, several arrays, or str(s) with ``data``
-        The attributes. Each one is asked for by itself; pairs of attributes inform, unless the
+        The attributes. Each is tested alone; pairs of attributes are informational, unless the
         policy says otherwise.
     data : frame, path, glob or `Cells`, optional
         See `permutation_test`.
     model : object, optional
-        The model that made the decisions, for the lenses that ask it: see the notes.
+        The model that made the decisions, for the lenses that need it: see the notes.
     X : frame or array, or names of columns of ``data``, optional
         The features of every row, as the model takes them.
     counterfactual_score : array, or str with ``data``, optional
         Scores with the attribute flipped, for the lens of extremes: see `extreme_test`.
     policy : Policy, str or path, optional
-        What is asked: a policy, the name of a preset, or a file ending in ``.toml``. None takes the
-        default for what is given: see `Policy.default`.
+        A policy, the name of a preset, or a file ending in ``.toml``. None takes the default for
+        the given columns: see `Policy.default`.
     lenses : str or sequence of str
-        What is computed, in the place of what the policy says, or "auto" for that: permutation,
-        projection, individual, influence, extremes. They inform, but for those that a criterion of
-        the policy names.
+        The lenses to run instead of those of the policy, or "auto" for those of the policy:
+        permutation, projection, individual, influence, extremes. They are informational, except
+        those that a criterion of the policy names.
     evidence : {"failures", "permutation", "none"}
-        Permutation tests of equality beside the verdict, which needs none of them: of the binding
-        questions that fail, of all questions, or of none. Where all replicates would visit more
-        than 10^10 rows the tests stop once they are decided, as with ``adaptive=True``.
+        Which questions also get a permutation test of equality, which does not affect the verdict:
+        the binding ones that fail, all, or none. If all replicates would visit more than 10^10
+        rows, the tests stop as soon as they are decided, as with ``adaptive=True``.
     strata, clusters, sample_weight, score_bins : optional
-        See `intervals`; strata are those of your own.
+        See `intervals`. ``strata`` takes columns of your own.
     counts : array or str, optional
-        How many persons each row stands for; see `tabulate`. Weights, clusters, scores and a model
-        need the persons themselves.
+        Number of people that each row stands for; see `tabulate`. Weights, clusters, scores and a
+        model need one row for each person.
     pos_label : optional
-        The positive value of labels and decisions, where the policy does not say what is
-        favourable.
+        The positive value of labels and decisions, if the policy does not name the favourable one.
     missing, mixed_clusters : optional
         See `permutation_test`.
     n_resamples : int
-        Replicates of the tests that need some; formulas decide most.
+        Number of replicates of the tests that use replicates; most tests use formulas.
     rng, random_state, n_threads, progress : optional
-        See `permutation_test`. Every test has a seed of its own, made of this one and its name.
+        See `permutation_test`. Every test has its own seed, derived from this one and its name.
 
     Returns
     -------
@@ -137,20 +136,20 @@ def audit(
 
     Notes
     -----
-    A question is a metric in the groups of an attribute. Per pair, ordered so that its gap d is at
-    least 0, p of a fail is :math:`P(tol) + P(-tol)` and p of a pass
+    A question is one metric and one attribute. For each pair of groups, ordered so that the gap d
+    is at least 0, the p-value of a fail is :math:`P(tol) + P(-tol)` and that of a pass
     :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of a gap of at most m and
-    :math:`P'(m)` of at least m, by the tests of `equivalence_test`. Fails are adjusted for all
-    pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 rows that count
+    :math:`P'(m)` of at least m, from the tests of `equivalence_test`. Fails are adjusted for all
+    pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 eligible rows
     (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each for AUC) are listed with
-    what they lack, and a pass needs 95 % of people in groups that were tested.
+    the missing counts, and a pass needs 95 % of people in groups that were tested.
 
-    Other lenses inform beside the verdict, each by its own function with its defaults. Where a
-    criterion of the policy names one (``Criterion(lens="extremes", tolerance=0.1)``) it has a
-    verdict too: a comparison fails when its limit at alpha / m lies beyond the tolerance, with m
-    the comparisons of all binding questions and lenses, and passes when its limit at alpha lies
-    below. Holm's method counts these tests as comparisons that are not rejected. The projection
-    never passes.
+    Other lenses are informational and run with the defaults of their own functions. A lens that a
+    criterion of the policy names (``Criterion(lens="extremes", tolerance=0.1)``) has a verdict too:
+    a comparison fails when its limit at alpha / m lies beyond the tolerance, with m the number of
+    comparisons of all binding questions and lenses, and passes when its limit at alpha lies below.
+    Holm's method counts these tests as comparisons that are not rejected. The projection never
+    passes.
     *individual*: `individual_test` with the metric of the policy, or a `FairMetric.subspace` of all
     attributes, features in standard deviations; one-hot features stay a choice of one value;
     100,000 rows of linear models (20,000 with one-hot features), 2,000 of others. With a tolerance
@@ -158,8 +157,8 @@ def audit(
     `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
     that is worst off; without a model, or beyond 20 million rows times squared features, its
     marginal scores alone. *extremes*: `extreme_test` of every attribute that is a column of X with
-    the same groups, or of ``counterfactual_score``. What cannot be run is a row with the reason.
-    A model without classes gives scores of the positive value.
+    the same groups, or of ``counterfactual_score``. A lens that cannot run has a row with the
+    reason. A model without classes gives scores of the positive value.
 
     Examples
     --------
@@ -201,7 +200,14 @@ def audit(
     check_attribute_names(chosen, table.feature_names)
     table = table.banded(chosen.bands).shared()
     if counts is not None and (X is not None or model is not None):
-        raise ArgumentTypeError("model and X do not go with counts, which hold no rows of persons")
+        name, other = ("model", "X") if X is None else ("X", "model")
+        raise ArgumentTypeError(
+            f"{name} needs one row for each person, and with counts= a row stands for several. "
+            "Pass data with one row for each person, or audit without X= and model=.",
+            argument=name,
+            mentions=("counts", other),
+            code="conflicting-arguments",
+        )
     given = ModelInputs(
         model=model,
         form=None if X is None else _form(X, data, table),
@@ -233,10 +239,10 @@ def audit(
         score_bins=score_bins,
         callback=checked.progress,
     )
-    return _audited(table, chosen, computing, checked.threshold, evidence, given, request)
+    return _run_audit(table, chosen, computing, checked.threshold, evidence, given, request)
 
 
-def _audited(
+def _run_audit(
     table: AuditTable,
     policy: Policy,
     computing: ComputeOptions,
@@ -247,13 +253,15 @@ def _audited(
 ) -> Audit:
     attributes = _attributes(table, policy)
     check_bands(policy, [attribute for attribute in attributes if not attribute.is_intersection])
-    asked = limit_intersections(asked_of(policy, attributes, computing), table, policy, attributes)
+    posed_criteria = limit_intersections(
+        pose_criteria(policy, attributes, computing), table, policy, attributes
+    )
     single = [attribute for attribute in attributes if not attribute.is_intersection]
     bounds = LensTolerances.from_questions(
-        policy, single, asked, available_lenses(policy, given, table)
+        policy, single, posed_criteria, available_lenses(policy, given, table)
     )
-    family = Family.from_questions(asked, policy, computing, bounds.n_binding)
-    findings = family.findings(asked)
+    family = Family.from_questions(posed_criteria, policy, computing, bounds.n_binding)
+    findings = family.findings(posed_criteria)
     setting = AuditContext(
         policy=policy,
         attributes=single,
@@ -264,11 +272,11 @@ def _audited(
     )
     others, results = run_lenses(setting, threshold)
     if "permutation" in wanted_lenses(policy):
-        findings, tests = with_evidence(asked, findings, evidence, computing)
+        findings, tests = with_evidence(posed_criteria, findings, evidence, computing)
         results = tests | results
     of_rows = base_rates(attributes, computing.pos_label)
     rates = by_weight(of_rows, attributes, computing.pos_label)
-    made = Audit(
+    result = Audit(
         verdict=overall_verdict([*findings, *others]),
         policy=policy,
         questions=findings,
@@ -285,15 +293,15 @@ def _audited(
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, of_rows),
-        request=replace(request, excluded=_excluded(attributes, asked)),
+        request=replace(request, excluded=_excluded(attributes, posed_criteria)),
     )
-    notes = [*_notes_of_rows(asked), *_notes(made, attributes, findings)]
-    notes += warnings_of_lenses(made.others, results, notes)
-    return replace(made, warnings=tuple(dict.fromkeys(notes)))
+    notes = [*_notes_of_rows(posed_criteria), *_notes(result, attributes, findings)]
+    notes += warnings_of_lenses(result.others, results, notes)
+    return replace(result, warnings=tuple(dict.fromkeys(notes)))
 
 
 def _form(X: Any, data: Any, table: AuditTable) -> FeatureForm:
-    """Return the features of the rows of a table."""
+    """Return the features of X, checked against the rows of the table."""
     if isinstance(X, str) or (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
         names = [X] if isinstance(X, str) else list(X)
         kind = type(data).__module__.partition(".")[0]
@@ -307,13 +315,21 @@ def _form(X: Any, data: Any, table: AuditTable) -> FeatureForm:
         X = data[names]
     if not table.source.holds_rows:
         raise ArgumentTypeError(
-            "X does not go with data=cells, which hold no rows", argument="X", mentions=("data",)
+            "X needs the rows of the data, and data=cells has counts only. Pass the rows, or audit "
+            "without X=.",
+            argument="X",
+            mentions=("data",),
+            code="conflicting-arguments",
         )
     form = form_of(X)
     check_indices(indices_of({"the labels and decisions": table.index, "X": X}))
     n_rows = table.loaded("X").n_rows
     if form.n_rows != n_rows:
-        raise DataError(f"X has {form.n_rows:,} rows; the data have {n_rows:,}", argument="X")
+        raise DataError(
+            f"X has {form.n_rows:,} rows; the data have {n_rows:,}. Pass one row of X for each row "
+            "of the data.",
+            argument="X",
+        )
     return form
 
 
@@ -338,51 +354,49 @@ def _policy(policy: object, table: AuditTable) -> Policy:
 
 
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
-    """Return the positive value of labels and decisions; None is that of the data."""
+    """Return the positive value of labels and decisions; None if nothing names one."""
     named = [name for name in ("y_pred", "y_true") if name in table.roles]
     if policy.favourable is None and pos_label is None and named:
-        _check_says(policy, named[0], table)
+        _refuse_unnamed_texts(named[0], table)
     if policy.favourable is None or not named:
         return pos_label
     if not table.source.holds_rows:
         if policy.positive_label([0, 1]) != 1:
             raise ArgumentTypeError(
-                f"favourable is {policy.favourable!r} with data=cells, whose positive value is 1; "
-                "accepted: cells that were counted with another pos_label",
+                f"favourable is {policy.favourable!r} with data=cells, whose positive value is 1. "
+                "Tabulate the rows again with another pos_label=, or remove favourable.",
                 argument="favourable",
-                mentions=(
-                    "data",
-                    "pos_label",
-                ),
+                mentions=("data", "pos_label"),
+                code="conflicting-arguments",
             )
         return pos_label
     if pos_label is not None:
         raise ArgumentTypeError(
-            f"pos_label is {pos_label!r}, and favourable is {policy.favourable!r} in the policy; "
-            "accepted: one of them",
+            f"pos_label is {pos_label!r}, and favourable is {policy.favourable!r} in the policy. "
+            "Give one of them.",
             argument="pos_label",
+            mentions=("favourable",),
+            code="conflicting-arguments",
         )
     return policy.positive_label(table.values(named[0]))
 
 
-def _check_says(policy: Policy, role: str, table: AuditTable) -> None:
-    """Refuse two texts of which nobody said which one is favourable."""
+def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
+    """Refuse labels or decisions of two texts when neither is named as the favourable one."""
     if not table.source.holds_rows:
         return
     try:
         values = table.values(role)
     except DataError:
-        return  # more values than labels have, which is told when they are read
+        return  # Too many values for labels: reading them raises a better error.
     if len(values) == 2 and all(isinstance(value, str) for value in values):
         first, second = sorted(values)
         raise ArgumentError(
-            f"favourable is None and {role} holds {first!r}, {second!r}; accepted: the one that "
-            "people want, as favourable of the policy, or the positive one, as pos_label",
+            f"favourable is None and {role} holds {first!r}, {second!r}. Give the value that "
+            "people want as favourable of the policy, or the positive value as pos_label=.",
             argument="favourable",
-            mentions=(
-                "pos_label",
-                role,
-            ),
+            mentions=("pos_label", role),
+            code="missing-argument",
         )
 
 
@@ -392,9 +406,9 @@ def _attributes(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     return [*single, *intersections_of(table, policy)]
 
 
-def _notes_of_rows(asked: list[PosedCriterion]) -> Iterator[str]:
-    """Say how the rows of binding questions were read, and what their tests know."""
-    for criterion in asked:
+def _notes_of_rows(posed_criteria: list[PosedCriterion]) -> Iterator[str]:
+    """Yield the notes on how the rows of binding questions were read and tested."""
+    for criterion in posed_criteria:
         posed = criterion.question.posed
         if not criterion.binding or posed is None:
             continue
@@ -404,21 +418,29 @@ def _notes_of_rows(asked: list[PosedCriterion]) -> Iterator[str]:
 
 
 def _excluded(
-    attributes: Sequence[AuditedAttribute], asked: Sequence[PosedCriterion]
+    attributes: Sequence[AuditedAttribute], posed_criteria: Sequence[PosedCriterion]
 ) -> tuple[str, ...]:
-    """Return which rows take no part: people without a known group, weight or own cluster."""
-    found = []
+    """Describe the excluded rows: unknown group, weight 0, or a cluster in several groups."""
+    exclusions = []
     weights = (
         attributes[0].table.weights() if "sample_weight" in attributes[0].table.roles else None
     )
     n_light = 0 if weights is None else int(np.count_nonzero(weights == 0))
     if n_light:
-        found.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
+        exclusions.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
     for attribute in attributes:
-        posed = (each.question.posed for each in asked if each.attribute is attribute)
-        n_dropped = max((each.n_dropped for each in posed if each is not None), default=0)
+        questions = (
+            criterion.question.posed
+            for criterion in posed_criteria
+            if criterion.attribute is attribute
+        )
+        n_dropped = max(
+            (question.n_dropped for question in questions if question is not None), default=0
+        )
         if n_dropped and not attribute.is_intersection:
-            found.append(f"{n_dropped:,} rows of clusters in several groups of {attribute.name}")
+            exclusions.append(
+                f"{n_dropped:,} rows of clusters in several groups of {attribute.name}"
+            )
     for attribute in attributes:
         who = f"{attribute.n_unknown:,} {'person' if attribute.n_unknown == 1 else 'people'}"
         if attribute.share_unknown is not None:
@@ -427,25 +449,25 @@ def _excluded(
                 f"people by weight)"
             )
         if attribute.n_unknown and not attribute.is_intersection:
-            found.append(f"{who} without a known {attribute.name}")
-    return tuple(found)
+            exclusions.append(f"{who} without a known {attribute.name}")
+    return tuple(exclusions)
 
 
 def _notes(
-    made: Audit, attributes: list[AuditedAttribute], findings: tuple[QuestionFinding, ...]
+    result: Audit, attributes: list[AuditedAttribute], findings: tuple[QuestionFinding, ...]
 ) -> list[str]:
-    """Say what a reader must know besides the verdict."""
+    """Return the notes that a reader needs besides the verdict."""
     notes = [note for attribute in attributes for note in attribute.notes]
 
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
-    notes += own_minimum(made.policy, made.rule_report)
+    notes += own_minimum(result.policy, result.rule_report)
     notes += notes_of_small(findings, named)
     notes += notes_of_flags(attributes)
-    notes += notes_of_alike(made.base_rates)
+    notes += notes_of_alike(result.base_rates)
     notes += notes_of_refusals(findings, named)
-    notes += notes_of_conflict(findings, made.base_rates, made.policy.name, named)
+    notes += notes_of_conflict(findings, result.base_rates, result.policy.name, named)
     notes += notes_of_homogeneity(findings, named)
     notes += notes_of_samples(findings)
-    return [*notes, *notes_of_lenses(made.others)]
+    return [*notes, *notes_of_lenses(result.others)]

@@ -1,6 +1,6 @@
-"""Columns of a file that may hold decisions or labels, and which of their values is favourable.
+"""Guesses which columns of a file hold decisions or labels, and which value is favourable.
 
-Guesses by names, by values and by the place in the file: labels usually stand last.
+The guesses use names, values and the position in the file: labels are usually the last column.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-#: More values than this make no groups, but for numbers that are cut into bands.
+#: The largest number of values that make groups; numbers with more are cut into bands.
 MOST_GROUPS = 20
-#: Texts that stand for a missing value in many files.
+#: Texts that mean a missing value in many files.
 _MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
-#: What the guess of a role needs: a name of the role, the last place, or values such as "denied".
+#: The score that a guess needs: a known name, the last column, or values such as "denied".
 LEAST_SCORE = 3
 _NAMED, _WEAKLY_NAMED, _TELLING, _NEUTRAL, _LAST = 4, 2, 3, 1, 3
 
-#: Words in names of columns of decisions; those of five letters and more may be the start of a
-#: word, as in approved and approval.
+#: Words in the names of decision columns. Those of five letters or more also match the start of a
+#: longer word: "approv" matches approved and approval.
 _DECISIONS = (
     "y_pred decision decid approv approval accept hired hire admit admission select grant offer "
     "award promot shortlist action denied deny declin refus reject flag flagged detain "
@@ -33,9 +33,9 @@ _LABELS = (
     "y_true label target outcome y repaid repay truth actual default recid income class pass "
     "passed performance fraud dropout graduat readmi churn convert subscri success"
 )
-#: Words that labels have, and other columns as well.
+#: Words in the names of labels that other columns have too.
 _WEAK_LABELS = "paid status response result event"
-#: Names of numbers of which a part decides.
+#: Names of numbers that become decisions by a cut.
 _GRADES = {"g3", "grade", "grades", "mark", "marks", "points", "gpa"}
 #: Words in the names of decisions and labels that people want to avoid.
 _UNWANTED = (
@@ -45,13 +45,13 @@ _UNWANTED = (
 
 _YES = {"1", "yes", "y", "true", "t"}
 _NO = {"0", "-1", "no", "n", "false", "f"}
-#: Values that say by themselves what was decided.
+#: Values that are decisions by their meaning.
 _GRANTED = {
     *("approved", "approve", "accepted", "accept", "granted", "grant", "admitted", "admit"),
     *("hired", "hire", "selected", "select", "offered", "invited", "shortlisted", "promoted"),
 }
 _REFUSED = {"denied", "deny", "refused", "refuse", "rejected", "reject", "declined", "withdrawn"}
-#: Values that say by themselves what turned out.
+#: Values that are outcomes by their meaning.
 _GOOD = {"good", "pass", "passed", "paid", "repaid", "fully paid", "positive", "success", "won"}
 _BAD = {"bad", "fail", "failed", "charged off", "default", "defaulted", "negative", "lost"}
 
@@ -61,42 +61,42 @@ class FileColumn:
     """A column of a file."""
 
     name: str
-    #: Its values with their numbers of rows, the most frequent first; some of them.
+    #: The most frequent values with their numbers of rows, in descending order.
     values: tuple[tuple[Any, int], ...]
     n_values: int
     n_missing: int
     is_number: bool
     low: float
     high: float
-    #: What a third and two thirds of its numbers do not exceed.
+    #: The quantiles at one third and two thirds of its numbers.
     thirds: tuple[float, float] = (math.nan, math.nan)
-    #: Those of its texts that usually stand for a missing value.
+    #: The texts in it that usually mean a missing value.
     marks: tuple[str, ...] = ()
 
     @property
     def is_binary(self) -> bool:
-        """Return whether it has two values."""
+        """Return whether the column has two values."""
         return self.n_values == 2
 
     @property
     def words(self) -> set[str]:
-        """The words of its name, and the name."""
+        """The words of the column's name, and the whole name."""
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name.strip()).lower()
         name = re.sub(r"[^a-z0-9]+", "_", name).strip("_")
         return {name, *name.split("_")}
 
     @property
     def is_flag(self) -> bool:
-        """Return whether its values are 0 and 1, or true and false."""
+        """Return whether the values are 0 and 1, or true and false."""
         texts = {plain_text(value) for value, _ in self.values}
         return self.is_binary and (texts == {"0", "1"} or texts == {"false", "true"})
 
     def has_word(self, stems: str) -> bool:
-        """Return whether a word of the name is one of these, or begins with one of five letters."""
+        """Return whether the name has one of these words, or a word that begins with a long one."""
         return self.place_of_word(stems) is not None
 
     def place_of_word(self, stems: str) -> int | None:
-        """Return the place of the first of these that the name has; None where it has none."""
+        """Return the position of the first of these words in the name; None if it has none."""
         words = self.words
         for place, stem in enumerate(stems.split()):
             if stem in words or (len(stem) > 4 and any(word.startswith(stem) for word in words)):
@@ -110,11 +110,11 @@ class Candidate:
 
     column: FileColumn
     is_decision: bool
-    #: How much speaks for it; below `LEAST_SCORE` it is taken only if somebody says so.
+    #: The evidence for it; below `LEAST_SCORE` it is used only if the user names it.
     score: int
-    #: The value that people want; None where neither name nor values say it.
+    #: The value that people want; None if neither the name nor the values show it.
     favourable: Any
-    #: Of numbers, from which value on they are positive; None of columns of two values.
+    #: For numbers, the smallest value that counts as positive; None for columns of two values.
     cut: float | None = None
 
     @property
@@ -124,7 +124,7 @@ class Candidate:
 
 
 def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[FileColumn]:
-    """Return what the columns of a table hold; ``counts`` has the people of each row."""
+    """Describe the columns of a table; the column ``counts`` has the number of people per row."""
     import polars as pl
 
     frame = frame.collect().lazy()
@@ -133,18 +133,19 @@ def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[FileColum
     for name, kind in frame.collect_schema().items():
         if name == counts:
             continue
-        one = frame.select(pl.col(name).alias("value"), persons)
+        column = frame.select(pl.col(name).alias("value"), persons)
         counted = (
-            one.drop_nulls()
+            column.drop_nulls()
             .group_by("value")
             .agg(pl.col("persons").sum().alias("len"))
             .sort(["len", "value"], descending=[True, False])
             .collect()
         )
-        n_rows, n_values = int(one.select(pl.col("persons").sum()).collect().item()), counted.height
+        n_rows = int(column.select(pl.col("persons").sum()).collect().item())
+        n_values = counted.height
         numbers = kind.is_numeric() and n_values > 0
         value = pl.col("value")
-        thirds = one.select(
+        thirds = column.select(
             value.quantile(share, "lower").alias(f"{share}") for share in (1 / 3, 2 / 3)
         )
         found.append(
@@ -164,7 +165,7 @@ def columns_of(frame: pl.LazyFrame, counts: str | None = None) -> list[FileColum
 
 
 def _marks(values: pl.Series) -> tuple[str, ...]:
-    """Return the texts among values that stand for a missing one, without blanks around them."""
+    """Return the texts that usually mean a missing value, without surrounding blanks."""
     texts = values.str.strip_chars()
     return tuple(texts.filter(texts.str.to_lowercase().is_in(_MARKS)).unique().to_list())
 
@@ -172,28 +173,28 @@ def _marks(values: pl.Series) -> tuple[str, ...]:
 def candidates_of(columns: Sequence[FileColumn], last: str | None) -> list[Candidate]:
     """Return the columns that may hold decisions or labels, the likeliest first.
 
-    ``last`` is the name of the last column, but for weights.
+    ``last`` is the name of the last column that is not a weight.
     """
     found = []
     for place, column in enumerate(columns):
         if column.is_binary:
-            rank, made = _of_two_values(column, column.name == last)
+            rank, candidate = _of_two_values(column, column.name == last)
         elif column.is_number and column.words & _GRADES and column.n_values:
-            # Half of the range, which is where many tests are passed.
+            # Half of the range, which is the pass mark of many tests.
             cut = math.ceil((column.low + column.high) / 2)
             score = _WEAKLY_NAMED + _LAST * (column.name == last)
             rank = 0
-            made = Candidate(
+            candidate = Candidate(
                 column=column, is_decision=False, score=score, favourable=None, cut=cut
             )
         else:
             continue
-        found.append((-made.score, rank, place, made))
-    return [made for *_, made in sorted(found, key=lambda entry: entry[:3])]
+        found.append((-candidate.score, rank, place, candidate))
+    return [candidate for *_, candidate in sorted(found, key=lambda entry: entry[:3])]
 
 
 def _of_two_values(column: FileColumn, is_last: bool) -> tuple[int, Candidate]:
-    """Return the place of its name among known ones, and a column of two values as candidate."""
+    """Return the position of its name among known names, and the column as a candidate."""
     decision, label = column.place_of_word(_DECISIONS), column.place_of_word(_LABELS)
     texts = {plain_text(value) for value, _ in column.values}
     score = 0
@@ -201,12 +202,12 @@ def _of_two_values(column: FileColumn, is_last: bool) -> tuple[int, Candidate]:
         score += _NAMED
     elif column.has_word(_WEAK_LABELS):
         score += _WEAKLY_NAMED
-    told = 0
+    value_score = 0
     if texts & (_GRANTED | _REFUSED | _GOOD | _BAD):
-        told = _TELLING
+        value_score = _TELLING
     elif _favourable(column) is not None or texts == {"1", "2"}:
-        told = _NEUTRAL
-    score += told + _LAST * (is_last and told > 0)
+        value_score = _NEUTRAL
+    score += value_score + _LAST * (is_last and value_score > 0)
     is_decision = decision is not None or (label is None and bool(texts & (_GRANTED | _REFUSED)))
     ranks = [rank for rank in (decision, label) if rank is not None]
     return min(ranks, default=99), Candidate(
@@ -215,7 +216,7 @@ def _of_two_values(column: FileColumn, is_last: bool) -> tuple[int, Candidate]:
 
 
 def _favourable(column: FileColumn) -> Any:
-    """Return the value of two that people want, by the values and the name; None: not known."""
+    """Guess which of two values people want, by the values and the name; None if unknown."""
     by_text = {plain_text(value): value for value, _ in column.values}
     if len(by_text) != 2:
         return None
@@ -235,7 +236,7 @@ def _favourable(column: FileColumn) -> Any:
 
 
 def plain_text(value: Any) -> str:
-    """Return a value as words are compared: 1, 1.0 and True are 1, 1 and true."""
+    """Return a value as the text by which values are compared: 1.0 is "1", True is "true"."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip().lower()

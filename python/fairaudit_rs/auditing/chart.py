@@ -1,20 +1,18 @@
-"""The picture of an audit: what is seen, what the data allow, and what is tolerated."""
+"""The chart of an audit: observed gaps, their bounds, and the tolerances."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..data.groups import escape_controls
 from ..literals import Verdict
 from ..results.chart import SCHEMA, Chart
-from .findings import LensFinding, QuestionFinding
+from .findings import GroupNamer, LensFinding, QuestionFinding
 
-Named = Callable[[str, Any], str]
-
-#: From the best to the worst; colours that people who see no red or green can tell apart.
+#: From the best to the worst verdict; the colours suit colour-blind readers.
 _LOOKS: dict[Verdict, tuple[str, str]] = {
     "pass": ("#0072b2", "circle"),
     "no_fail": ("#56b4e9", "circle"),
@@ -24,7 +22,7 @@ _LOOKS: dict[Verdict, tuple[str, str]] = {
     "not_asked": ("#c8c8c8", "circle"),
 }
 _WIDTH, _ROW = 420, 24
-#: Where nothing is held to a tolerance.
+#: The panel of an audit without tolerances.
 _NOTHING = {
     "data": {"values": [{"text": "nothing is held to a tolerance"}]},
     "mark": {"type": "text", "align": "left"},
@@ -39,7 +37,7 @@ class ChartRow:
     """A question or a lens in an attribute."""
 
     label: str
-    #: What can share an axis: its title, and whether it is a ratio, a difference or a growth.
+    #: The title of the axis, and its scale: ratio, difference or growth.
     unit: str
     scale: str
     binding: bool
@@ -47,12 +45,12 @@ class ChartRow:
     tolerance: float
     groups: str
     seen: float
-    #: What the data allow.
+    #: The bounds.
     low: float
     high: float
 
     def values(self, end: float) -> dict[str, Any]:
-        """Return what is drawn; a line that has no end goes to that of the axis."""
+        """Return the values that are drawn; an unbounded line ends at the end of the axis."""
         known = math.isfinite(self.seen)
         low, high = self.low, min(self.high, end)
         return {
@@ -71,10 +69,10 @@ def audit_chart(
     title: str,
     questions: Sequence[QuestionFinding],
     lenses: Sequence[LensFinding],
-    named: Named,
+    named: GroupNamer,
 ) -> Chart:
     """Return a row for each question and lens with a tolerance, the binding ones first."""
-    rows = _told_apart([*_of_questions(questions, named), *_of_lenses(lenses)])
+    rows = _with_unique_labels([*_of_questions(questions, named), *_of_lenses(lenses)])
     panels: dict[tuple[bool, str], list[ChartRow]] = {}
     for row in sorted(rows, key=lambda row: not row.binding):
         panels.setdefault((row.binding, row.unit), []).append(row)
@@ -106,8 +104,8 @@ def audit_chart(
     )
 
 
-def _told_apart(rows: Sequence[ChartRow]) -> list[ChartRow]:
-    """Return rows of which no two have the same label on an axis: of two references, say."""
+def _with_unique_labels(rows: Sequence[ChartRow]) -> list[ChartRow]:
+    """Return the rows with numbers on labels that an axis has twice, as those of two references."""
     found: list[ChartRow] = []
     for row in rows:
         n = sum(other.unit == row.unit and other.label == row.label for other in rows[: len(found)])
@@ -115,7 +113,7 @@ def _told_apart(rows: Sequence[ChartRow]) -> list[ChartRow]:
     return found
 
 
-def _of_questions(questions: Sequence[QuestionFinding], named: Named) -> Iterator[ChartRow]:
+def _of_questions(questions: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[ChartRow]:
     for question in questions:
         if question.tolerance is None:
             continue
@@ -179,7 +177,7 @@ def _row(
 
 
 def _end(rows: Sequence[ChartRow]) -> float:
-    """Return where an axis ends: ratios at 1, others beyond their largest number."""
+    """Return the end of an axis: 1 for ratios, else a little beyond the largest number."""
     if rows[0].scale == "ratio":
         return 1.0
     numbers = [number for row in rows for number in (row.seen, row.high, row.tolerance)]
@@ -187,7 +185,7 @@ def _end(rows: Sequence[ChartRow]) -> float:
 
 
 def _panel(rows: Sequence[ChartRow], end: float, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return rows of one unit, which all bind or all inform; all panels share a legend."""
+    """Return the panel of rows of one unit, all binding or all informational."""
     start = 0.0
     if rows[0].scale == "growth":
         start = min(1.0, *(row.low for row in rows if math.isfinite(row.low)))

@@ -1,4 +1,4 @@
-"""The context of the lenses in an audit: a model and its rows, and people of known groups."""
+"""The inputs that the lenses of an audit share: policy, model, features, and group membership."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .seeds import seed_of
 
 Positions = NDArray[np.intp]
 
-#: By lens, the parts of a design that its errors take into account. With any other part it is not
-#: run: rows would be read as independent, and false fails come in up to 21 % of audits.
+#: The parts of a design that the standard errors of each lens take into account. With any other
+#: part the lens is not run: it would treat rows as independent, with up to 21 % false fails.
 DESIGNS: Mapping[LensName, tuple[str, ...]] = {
     "projection": ("weights",),
     "individual": ("weights", "clusters"),
@@ -32,7 +32,7 @@ DESIGNS: Mapping[LensName, tuple[str, ...]] = {
 
 
 def design_refusal(lens: LensName, table: AuditTable) -> str | None:
-    """Return which part of the data's design a lens does not take, or None."""
+    """Return the reason if a lens cannot use the design of the data, else None."""
     if not table.source.holds_rows:
         return "counts have no rows"
     present = {
@@ -40,13 +40,15 @@ def design_refusal(lens: LensName, table: AuditTable) -> str | None:
         "clusters": bool(table.clusters),
         "strata": bool(table.strata),
     }
-    refused = [part for part, there in present.items() if there and part not in DESIGNS[lens]]
+    refused = [
+        part for part, is_present in present.items() if is_present and part not in DESIGNS[lens]
+    ]
     return f"takes no {' and no '.join(refused)}" if refused else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelInputs:
-    """A model, the rows that it takes, and scores with an attribute flipped: what there is."""
+    """The model, its features and counterfactual scores, as far as they are given."""
 
     model: Any = None
     form: FeatureForm | None = None
@@ -63,12 +65,12 @@ class AuditContext:
     computing: ComputeOptions
     given: ModelInputs
     questions: Sequence[QuestionFinding]
-    #: What lenses are held to.
+    #: The tolerances of lenses.
     bounds: LensTolerances
 
     @property
     def roles(self) -> frozenset[str]:
-        """The columns that there are."""
+        """The arguments that are given as columns."""
         return self.attributes[0].table.roles
 
     @property
@@ -77,7 +79,7 @@ class AuditContext:
         return 1 - self.policy.alpha
 
     def options(self, *name: str) -> dict[str, Any]:
-        """Return what every lens takes; its seed is made of its name."""
+        """Return the options of every lens; the seed is derived from the name."""
         return {
             "confidence_level": self.confidence,
             "rng": seed_of(self.computing.seed, *name),
@@ -86,7 +88,7 @@ class AuditContext:
         }
 
     def bound(self, lens: str, attribute: str) -> LensTolerance | None:
-        """Return what a lens is held to in an attribute; None where it only informs."""
+        """Return the tolerance of a lens for an attribute; None if it is informational."""
         return self.bounds.lens(lens, attribute)
 
     def coverage(self, attribute: AuditedAttribute, groups: Collection[Any]) -> float:
@@ -95,22 +97,22 @@ class AuditContext:
         return people.share([key for key in people.number if group_label(key) in groups])
 
     def why_not(self, lens: LensName) -> str | None:
-        """Return which part of the data's design stands in the way of a lens, or None."""
+        """Return the reason if the lens cannot use the design of the data, else None."""
         return design_refusal(lens, self.attributes[0].table)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupMembership:
-    """The rows whose group is known, and which one it is."""
+    """The rows whose group is known, with their groups."""
 
     rows: Positions
-    #: By row that is known, its place among the groups.
+    #: For each of these rows, the position of its group in `groups`.
     code: NDArray[np.intp]
     groups: Sequence[Any]
 
     @classmethod
     def from_attribute(cls, attribute: AuditedAttribute) -> GroupMembership:
-        """Find the people of an attribute."""
+        """Find the rows of each group of an attribute."""
         found = attribute.table.rows(columns=())
         places = {group: place for place, group in enumerate(attribute.groups)}
         known = [places.get(group_label(key), -1) for key in found.cells.groups]

@@ -1,11 +1,10 @@
-"""Notes on the data behind verdicts: base rates, constant decisions, lenses that were not run."""
+"""Notes of an audit on its data and lenses: base rates, constant decisions, lenses not run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,22 +13,20 @@ from ..data.labels import Label
 from ..data.sums import sums_of
 from ..results.result import Finding
 from ..results.words import join_names
-from .findings import BaseRate, LensFinding, QuestionFinding
+from .findings import BaseRate, GroupNamer, LensFinding, QuestionFinding
 from .questions import AuditedAttribute
 from .sentences import fill_part, fill_sentence
 
-#: A model that decides alike for more people than this has equal rates for nothing.
+#: If more people than this get the same decision, equal rates mean little.
 _ALIKE = 0.99
-#: Base rates that differ by more than this cannot go with all kinds of equality at once.
+#: If base rates differ by more than this, not all kinds of equality can hold at once.
 _UNLIKE = 0.05
-#: Shares below this are sums of rounded numbers.
+#: Shares below this are rounding errors.
 _ROUNDED = 1e-9
-
-Named = Callable[[str, Any], str]
 
 
 def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tuple[BaseRate, ...]:
-    """Return labels and decisions of all groups of single attributes."""
+    """Return the base rates and selection rates of all groups of single attributes."""
     found = []
     for attribute in attributes:
         if attribute.is_intersection:
@@ -38,7 +35,7 @@ def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tupl
         try:
             cells = attribute.table.cells(columns=present, pos_label=pos_label)
         except ValueError:
-            # Labels that are no 0 and 1: of regressions, whose metrics read numbers.
+            # Labels other than 0 and 1 belong to regressions, which have no base rates.
             cells, present = attribute.table.cells(columns=()), []
         keys = list(cells.group_sizes())
         for i, key in enumerate(keys):
@@ -61,7 +58,7 @@ def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tupl
 def by_weight(
     rates: Sequence[BaseRate], attributes: Sequence[AuditedAttribute], pos_label: Label
 ) -> tuple[BaseRate, ...]:
-    """Return base rates of rows as those of people: by weight, where rows have weights."""
+    """Replace the base rates of rows by weighted ones, if rows have weights."""
     found = {(rate.attribute, rate.group): rate for rate in rates}
     for attribute in attributes:
         if attribute.is_intersection or "sample_weight" not in attribute.table.roles:
@@ -80,9 +77,9 @@ def by_weight(
             name: sums_of(rows.group, rows.weight * rows.columns[name], n_groups)
             for name in present
         }
-        for at, key in enumerate(rows.cells.groups):
-            n = float(people[at])
-            shares = {name: float(total[at]) / n for name, total in sums.items() if n > 0}
+        for position, key in enumerate(rows.cells.groups):
+            n = float(people[position])
+            shares = {name: float(total[position]) / n for name, total in sums.items() if n > 0}
             place = (attribute.name, group_label(key))
             if place not in found:
                 continue  # people without a group
@@ -96,7 +93,7 @@ def by_weight(
 
 
 def notes_of_flags(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
-    """Say that an attribute of 0 and 1 compares one group with everyone else."""
+    """Yield the notes that an attribute of 0 and 1 compares one group with everyone else."""
     flags = [
         attribute
         for attribute in attributes
@@ -111,12 +108,12 @@ def notes_of_flags(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
 
 
 def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
-    """Warn of a model that decides the same way for nearly everybody."""
+    """Yield a warning if nearly all people get the same decision."""
     first = next(iter(rates), None)
     if first is None:
         return
     of_one = [rate for rate in rates if rate.attribute == first.attribute]
-    # Groups of no weight have no rate, and no part.
+    # Groups of weight 0 have no rate.
     known = [rate for rate in of_one if rate.n_people > 0]
     n = math.fsum(rate.n_people for rate in known)
     share = math.fsum(rate.selection_rate * rate.n_people for rate in known) / (n or math.nan)
@@ -125,8 +122,8 @@ def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
         yield fill_sentence("decides_alike", share=f"{100 * most:.1f} %")
 
 
-def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
-    """Warn of ratios of approvals that hide refusals."""
+def notes_of_refusals(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+    """Yield a warning for each ratio of approvals that hides a large ratio of refusals."""
     for finding in findings:
         is_ratio = finding.tolerance is not None and finding.tolerance.scale == "ratio"
         if not (finding.binding and is_ratio and finding.is_share and finding.pairs):
@@ -157,15 +154,18 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: Named) -> Iter
 
 
 def _refused(value: float) -> float:
-    """Return what a share leaves; values within strata are sums that are rounded."""
-    left = 1 - value
-    return left if left > _ROUNDED else 0.0
+    """Return 1 minus a share; values within strata are sums, whose rounding is removed."""
+    complement = 1 - value
+    return complement if complement > _ROUNDED else 0.0
 
 
 def notes_of_conflict(
-    findings: Sequence[QuestionFinding], rates: Sequence[BaseRate], policy_name: str, named: Named
+    findings: Sequence[QuestionFinding],
+    rates: Sequence[BaseRate],
+    policy_name: str,
+    named: GroupNamer,
 ) -> Iterator[str]:
-    """Say that base rates differ where binding and informative criteria disagree."""
+    """Yield a note on base rates for attributes whose binding and other criteria disagree."""
     for attribute in dict.fromkeys(rate.attribute for rate in rates):
         tested = {
             repr(group.group)
@@ -202,12 +202,12 @@ def notes_of_conflict(
                 high_rate=f"{100 * high.base_rate:.0f} %",
                 high=named(attribute, high.group),
                 policy=policy_name,
-                asked=_asked(findings),
+                asked=_binding_criteria(findings),
             )
 
 
 def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
-    """Say in one line which other lenses are silent; the findings have each reason."""
+    """Yield one note with all lenses that did not run; the findings have the reasons."""
     silent: dict[str, list[str]] = {}
     for finding in others:
         if finding.reason and not (finding.binding or finding.told):
@@ -223,16 +223,16 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
 def warnings_of_lenses(
     others: Sequence[LensFinding], results: Mapping[str, Finding], notes: Sequence[str]
 ) -> Iterator[str]:
-    """Repeat all warnings of lenses that are no notes yet, each with what it is about."""
+    """Yield the warnings of lenses that are not in the notes yet, each with its attributes."""
     about: dict[tuple[str, str], list[str]] = {}
     for finding in others:
         for warning in finding.warnings:
             about.setdefault((finding.lens, warning), []).append(finding.attribute)
     for name, result in results.items():
         lens, _, what = name.partition(": ")
-        told = result.warnings if lens == "permutation" else ()
-        said = (text for text in told if not any(note.endswith(text) for note in notes))
-        for warning in said:
+        warnings = result.warnings if lens == "permutation" else ()
+        new = (text for text in warnings if not any(note.endswith(text) for note in notes))
+        for warning in new:
             about.setdefault((lens, warning), []).append(what)
     for (lens, warning), names in about.items():
         about_it = join_names(list(dict.fromkeys(names)))
@@ -241,7 +241,7 @@ def warnings_of_lenses(
         )
 
 
-def _asked(findings: Sequence[QuestionFinding]) -> str:
-    """Return what binds, in words."""
+def _binding_criteria(findings: Sequence[QuestionFinding]) -> str:
+    """Return the binding criteria in words."""
     binding = dict.fromkeys(finding.description for finding in findings if finding.binding)
     return join_names([f"an equal {description}" for description in binding])

@@ -1,4 +1,4 @@
-"""One criterion of a policy: a metric or a lens, what is tolerated of it, and for whom."""
+"""The class `Criterion`: one metric or lens of a policy, with its tolerance and attributes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import OtherLens
 from ..metrics.directions import better_value
+from .keys import argument_of
 from .keys import check_names as check_names
 from .keys import known_keys as known_keys
 from .keys import suggest_nearest as suggest_nearest
@@ -21,7 +22,7 @@ from .policy_metric import PolicyMetric
 #: A value of labels, decisions or groups.
 Label: TypeAlias = str | int | float | bool
 
-#: References that the data choose: the group with the highest value, or with the best one.
+#: Words for references that depend on the data: the group with the highest or the best value.
 HIGHEST, BEST = "highest", "best"
 _RATIO = "a number strictly between 0 and 1, such as 0.8"
 
@@ -33,34 +34,34 @@ class Criterion:
     Parameters
     ----------
     metric : str, optional
-        A metric of the registry by name or alias; it is kept by its name.
+        A metric of the registry by name or alias; the alias is replaced by the name.
     lens : {"projection", "individual", "influence", "extremes"}, optional
-        A lens in the place of a metric, which then has a verdict of its own.
+        A lens instead of a metric, which then has its own verdict.
     tolerance : float, optional
-        The largest difference of two groups that is tolerated. Of a lens: the largest growth of the
-        loss, above 1 (individual), gap of a group to all others (influence), difference of worst
-        cases of two groups (extremes), gap that scores are projected to (projection).
+        The largest tolerated difference between two groups. For a lens: the largest growth of the
+        loss, above 1 (individual), gap between a group and all others (influence), difference
+        between the worst cases of two groups (extremes), gap that remains after the projection
+        (projection).
     ratio : float, optional
-        The smallest ratio of the lower to the higher of two groups that is tolerated, below 1; of
-        shares only. A criterion has a tolerance or a ratio; one that has neither is only shown, and
+        The smallest tolerated ratio of the lower to the higher of two groups, below 1; for metrics
+        that are shares. A criterion has a tolerance or a ratio; one with neither is only shown, and
         does not bind.
     attributes : sequence of str, optional
-        The sensitive attributes that it is about; None for all. The individual lens takes all at
+        The sensitive attributes of the criterion; None for all. The individual lens takes all at
         once.
     binding : bool
-        Whether the verdict depends on it. Others inform.
+        Whether the verdict depends on it. Other criteria are informational.
     reference : str, number, bool or tuple, optional
-        None compares all pairs of groups; ``"highest"`` compares each group with the one of the
+        None compares all pairs of groups. ``"highest"`` compares each group with the one of the
         highest value, ``"best"`` with the one of the best value: the lowest error rate, the highest
-        accuracy, the most favourable decisions. A pass takes all pairs then, too. A group compares
-        all others with it, and goes with the one attribute that it is a group of; a ratio to it
-        counts in one direction where the metric has one, so that a group that is better off than
-        the reference does not fail. A group that is called "highest" or "best" is given as a tuple
-        of one.
+        accuracy, the most favourable decisions; a pass then still needs all pairs. A group compares
+        all others with it, and needs ``attributes`` with the one attribute that it belongs to; if
+        the metric has a direction, only groups that are worse off than this reference can fail a
+        ratio. A group that is called "highest" or "best" is given as a tuple of one.
     fair_metric : dict or FairMetric, optional
-        Of the individual lens: which differences between people must not count, given before the
-        data are seen. A table with ``features``, ``directions`` or a ``matrix``, or a `FairMetric`,
-        whose matrix is recorded.
+        For the individual lens: the differences between people that must not matter, chosen before
+        the data are seen. A table with ``features``, ``directions`` or a ``matrix``, or a
+        `FairMetric`, whose matrix is recorded.
 
     Examples
     --------
@@ -87,13 +88,18 @@ class Criterion:
             _keep(self, lens=arguments.choice("lens", self.lens, get_args(OtherLens)))
         if self.metric is not None and self.lens is not None:
             raise ArgumentError(
-                f"lens is {self.lens!r} and metric is {self.metric!r}; accepted: one of them, and "
-                "two criteria for both",
+                f"lens is {self.lens!r} and metric is {self.metric!r}. A criterion is about one of "
+                "them; make two criteria for both.",
                 argument="lens",
+                mentions=("metric",),
+                code="conflicting-arguments",
             )
         if self.metric is None and self.lens is None:
             raise ArgumentError(
-                f"metric is None and lens is None; accepted: {_EITHER}", argument="metric"
+                f"metric is None and lens is None. Name {_EITHER}.",
+                argument="metric",
+                mentions=("lens",),
+                code="missing-argument",
             )
         if self.tolerance is not None:
             _keep(self, tolerance=arguments.check(tolerance=self.tolerance).tolerance)
@@ -113,20 +119,22 @@ class Criterion:
         if self.fair_metric is not None:
             if self.lens != "individual":
                 raise ArgumentError(
-                    f"fair_metric is given for {self.name}; accepted with the lens individual "
-                    "alone",
+                    f"fair_metric is given for {self.name}, which does not use it. Remove it; only "
+                    "the lens individual takes one.",
                     argument="fair_metric",
                 )
             _keep(self, fair_metric=PolicyMetric.read(self.fair_metric))
         if self.is_fixed_reference and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
-                f"reference is {self.reference!r} and attributes is {attributes!r}; accepted: the "
-                "one attribute that it is a group of, None for all pairs, 'highest' or 'best'",
+                f"reference is {self.reference!r} and attributes is {attributes!r}. Name in "
+                "attributes= the one attribute that it is a group of, or use 'highest', 'best' or "
+                "None for all pairs.",
                 argument="reference",
+                mentions=("attributes",),
             )
 
     def _check_name(self) -> None:
-        """Keep the name of the metric, and check what is asked of it, or of the lens."""
+        """Check the thresholds of the metric or the lens; replace an alias by the metric's name."""
         if self.lens is not None:
             self._check_lens(self.lens)
             return
@@ -135,97 +143,101 @@ class Criterion:
         self._check_threshold(metric)
 
     def _check_lens(self, lens: str) -> None:
-        """Refuse what a lens does not take, and one that binds without a tolerance."""
+        """Refuse options that a lens does not take, and a binding lens without a tolerance."""
         for name in ("ratio", "reference"):
             if getattr(self, name) is not None:
                 raise ArgumentError(
-                    f"{name} is {getattr(self, name)!r}; {lens} is a lens, which takes a tolerance "
-                    "and compares all groups",
+                    f"{name} is {getattr(self, name)!r}, but {lens} is a lens, which takes a "
+                    f"tolerance and compares all groups. Remove {name}.",
                     argument=name,
                 )
         if self.attributes is not None and lens == "individual":
             raise ArgumentError(
-                f"attributes is {list(self.attributes)!r}; the individual lens takes all "
-                "attributes at once; accepted: None",
+                f"attributes is {list(self.attributes)!r}, but the individual lens takes all "
+                "attributes at once. Remove attributes.",
                 argument="attributes",
             )
         if self.tolerance is None:
             if self.binding:
                 raise ArgumentError(
-                    f"tolerance is None, but the lens {lens} binds; accepted: a number such as "
-                    f"{1.25 if lens == 'individual' else 0.1}, or binding false for what is only "
-                    "shown",
+                    f"tolerance is None, but the lens {lens} binds. Give a number such as "
+                    f"{1.25 if lens == 'individual' else 0.1}, or set binding to false.",
                     argument="tolerance",
+                    mentions=("binding",),
+                    code="missing-argument",
                 )
         elif lens == "individual" and self.tolerance <= 1:
             raise ArgumentError(
-                f"tolerance is {self.tolerance!r}; of the individual lens it is how many times "
-                "itself a loss may grow to; accepted: a number above 1, such as 1.25",
+                f"tolerance is {self.tolerance!r}; accepted for the individual lens: a number "
+                "above 1, such as 1.25 for a loss that may grow to 1.25 times its size",
                 argument="tolerance",
             )
         elif lens != "individual" and self.tolerance >= 1:
             raise ArgumentError(
-                f"tolerance is {self.tolerance!r}; of {lens} it is a difference of shares or "
-                "scores, so that nothing could fail; accepted: a number above 0 and below 1, such "
-                "as 0.1",
+                f"tolerance is {self.tolerance!r}; accepted for the lens {lens}: a number above 0 "
+                "and below 1, such as 0.1 (shares and scores never differ by more than 1)",
                 argument="tolerance",
             )
 
     def _check_threshold(self, metric: metrics.Metric) -> None:
-        """Refuse thresholds that no test has, and criteria that bind without one."""
+        """Refuse thresholds that cannot be tested, and binding criteria without a threshold."""
         if self.reference == BEST and better_value(metric, punitive=False) is None:
             raise ArgumentError(
-                f"reference is 'best'; neither high nor low values of {metric.name} are better; "
-                "accepted: None for all pairs, 'highest', or a group",
+                f"reference is 'best', but neither high nor low values of {metric.name} are "
+                "better. Use None for all pairs, 'highest', or a group.",
                 argument="reference",
             )
         if self.tolerance is not None and self.ratio is not None:
             raise ArgumentError(
-                f"tolerance is {self.tolerance!r} and ratio is {self.ratio!r}; accepted: one of "
-                "them, and two criteria for both",
+                f"tolerance is {self.tolerance!r} and ratio is {self.ratio!r}. A criterion takes "
+                "one of them; make two criteria for both.",
                 argument="tolerance",
+                mentions=("ratio",),
+                code="conflicting-arguments",
             )
         if not self.has_threshold:
             if self.binding:
                 raise ArgumentError(
-                    f"tolerance is None and ratio is None, but {self.metric} binds; accepted: one "
-                    "of them, such as tolerance 0.1, or binding false for what is only shown",
+                    f"tolerance is None and ratio is None, but {self.metric} binds. Give one of "
+                    "them, such as a tolerance of 0.1, or set binding to false.",
                     argument="tolerance",
+                    mentions=("ratio", "binding"),
+                    code="missing-argument",
                 )
             return
-        given = f"tolerance is {self.tolerance!r}" if self.ratio is None else self._ratio_is
-        why = _WHY_NO_TOLERANCE.get(metric.family) or _of_joint(metric)
+        threshold = "tolerance" if self.ratio is None else "ratio"
+        given = f"{threshold} is {getattr(self, threshold)!r}"
+        why = _WHY_NO_TOLERANCE.get(metric.family) or _why_no_joint_tolerance(metric)
         if why:
-            raise ArgumentError(f"{given}; {metric.name} {why}")
+            raise ArgumentError(f"{given}, but {metric.name} {why}", argument=threshold)
         if self.ratio is not None and not metric.is_proportion:
             raise ArgumentError(
-                f"{given}; {metric.name} is no share of rows, and ratios of others have no test "
-                "of a tolerance; accepted: a tolerance"
+                f"{given}, but {metric.name} is not a share of rows, and only ratios of shares can "
+                "be tested. Use a tolerance.",
+                argument="ratio",
+                mentions=("tolerance",),
             )
         low, high = metric.range
         if self.tolerance is not None and self.tolerance >= high - low:
             raise ArgumentError(
-                f"{given}; {metric.name} goes from {low:g} to {high:g}, so that nothing could "
-                f"fail; accepted: a number above 0 and below {high - low:g}, such as 0.1"
+                f"{given}; accepted: a number above 0 and below {high - low:g}, such as 0.1 "
+                f"({metric.name} goes from {low:g} to {high:g}, so that nothing could fail)",
+                argument="tolerance",
             )
 
     @property
-    def _ratio_is(self) -> str:
-        return f"ratio is {self.ratio!r}"
-
-    @property
     def is_chosen_reference(self) -> bool:
-        """Return whether the data choose the group that others are compared with."""
+        """Return whether the reference group depends on the data."""
         return self.reference in (HIGHEST, BEST)
 
     @property
     def is_fixed_reference(self) -> bool:
-        """Return whether all groups are compared with one that is named."""
+        """Return whether the reference is a named group."""
         return self.reference is not None and not self.is_chosen_reference
 
     @property
     def has_threshold(self) -> bool:
-        """Return whether anything can pass or fail."""
+        """Return whether the criterion has a tolerance or a ratio, so that it can pass or fail."""
         return self.tolerance is not None or self.ratio is not None
 
     def covers(self, attribute: str) -> bool:
@@ -238,11 +250,13 @@ class Criterion:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Criterion:
-        """Return the criterion that a dict holds; keys that it does not know are refused."""
+        """Return the criterion in a dict; unknown keys are refused."""
         known_keys("a criterion", content, [entry.name for entry in fields(cls)])
         if "metric" not in content and "lens" not in content:
             raise ArgumentError(
-                f"metric is missing in a criterion; accepted: {_EITHER}", argument="metric"
+                f"metric is missing in a criterion. Name {_EITHER}.",
+                argument="metric",
+                code="missing-argument",
             )
         return cls(**{name: from_plain_groups(name, value) for name, value in content.items()})
 
@@ -251,10 +265,10 @@ class Criterion:
 
     @property
     def in_words(self) -> str:
-        """The criterion with what its metric is, for people who do not know names of metrics."""
+        """The criterion as text, with the meaning of its metric or lens."""
         if self.metric is None:
-            return self._told(f"{self.name} ({LENS_WORDS[self.name]})")
-        return self._told(f"{self.name} ({metrics.get(self.metric).description})")
+            return self._describe(f"{self.name} ({LENS_WORDS[self.name]})")
+        return self._describe(f"{self.name} ({metrics.get(self.metric).description})")
 
     @property
     def name(self) -> str:
@@ -264,9 +278,9 @@ class Criterion:
         return name
 
     def __str__(self) -> str:
-        return self._told(self.name)
+        return self._describe(self.name)
 
-    def _told(self, metric: str) -> str:
+    def _describe(self, metric: str) -> str:
         words = [metric]
         if self.lens == "individual" and self.tolerance is not None:
             words.append(f"growth up to {self.tolerance:g} times")
@@ -284,7 +298,7 @@ class Criterion:
 
     @property
     def policy_metric(self) -> PolicyMetric | None:
-        """The fair metric that is given, as data."""
+        """The fair metric of the policy, as plain data."""
         return None if self.fair_metric is None else PolicyMetric.read(self.fair_metric)
 
     @property
@@ -298,7 +312,7 @@ class Criterion:
 # -- metrics and lenses ------------------------------------------------------------------------
 
 _EITHER = "a metric such as 'tpr', or a lens such as 'extremes'"
-#: What each lens measures, for people who do not know its name.
+#: What each lens measures, for readers who do not know its name.
 LENS_WORDS: Mapping[str, str] = {
     "projection": "departure of scores from equal rates, which never passes",
     "individual": "growth of the loss between people who differ in little but their groups",
@@ -306,31 +320,31 @@ LENS_WORDS: Mapping[str, str] = {
     "extremes": "worst cases of a flip",
 }
 
-#: By family, why there is no test of a tolerance.
+#: By family of metrics, why a tolerance cannot be tested, and what to do instead.
 _WHY_NO_TOLERANCE = {
-    "calibration": "has no test of a tolerance, as calibrated groups of different sizes differ in "
-    "it; accepted: no threshold and binding false, or the metric mean_residual",
-    "correlation": "is of a continuous attribute and has no gap of groups; accepted: a metric of "
-    "groups, with the attribute cut by bands",
+    "calibration": "has no test of a tolerance, because calibrated groups of different sizes "
+    "differ in it. Use the metric mean_residual, or no threshold and binding false.",
+    "correlation": "is about a continuous attribute and has no gap between groups. Use a metric of "
+    "groups, and cut the attribute by bands.",
 }
 
 
 def _metric(name: object) -> metrics.Metric:
-    """Return a metric of the registry; others have no name that a file could hold."""
+    """Return a metric of the registry: only those have a name that a file can hold."""
     if not isinstance(name, str):
         raise ArgumentTypeError(
-            f"metric is {name!r}; accepted: the name of a metric of the registry; your own gets "
-            "one by metrics.register",
+            f"metric is {name!r}; accepted: the name of a metric of the registry (add your own "
+            "with metrics.register)",
             argument="metric",
         )
     return metrics.get(name)
 
 
-def _of_joint(metric: metrics.Metric) -> str:
+def _why_no_joint_tolerance(metric: metrics.Metric) -> str:
     if not metric.components:
         return ""
     parts = " and ".join(part.name for part in metric.components)
-    return f"has no test of a tolerance; accepted: a criterion for each of {parts}"
+    return f"has no test of a tolerance. Make a criterion for each of {parts}."
 
 
 # -- values ------------------------------------------------------------------------------------
@@ -348,10 +362,10 @@ def _set(part: Any) -> list[tuple[str, Any]]:
 
 
 def is_default(entry: Any, value: object) -> bool:
-    """Return whether a field has its default: True is not 1."""
+    """Return whether a field has its default; True and 1 are different values."""
     if entry.default_factory is not MISSING:
-        made = entry.default_factory()
-        return isinstance(value, Mapping) and dict(value) == made
+        default = entry.default_factory()
+        return isinstance(value, Mapping) and dict(value) == default
     return type(value) is type(entry.default) and value == entry.default
 
 
@@ -364,13 +378,13 @@ def _reference(value: object) -> Label | tuple[Label, ...] | None:
 
 
 def check_label(name: str, value: object) -> Label:
-    """Return a value that labels, decisions or groups may have."""
+    """Return a value if labels, decisions or groups can have it; refuse others."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | bool | int) or (isinstance(value, float) and value == value):
         return value
     raise ArgumentTypeError(
         f"{name} is {value!r}; accepted: a value of the data: text, a number, True or False",
-        argument=name,
+        argument=argument_of(name),
     )
 
 
@@ -378,12 +392,12 @@ def check_label(name: str, value: object) -> Label:
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a value as JSON and TOML have it: lists for tuples."""
+    """Return a value for JSON and TOML: tuples become lists."""
     if isinstance(value, PolicyMetric):
         return value.to_dict()
     return list(value) if isinstance(value, tuple) else value
 
 
 def from_plain_groups(name: str, value: Any) -> Any:
-    """Return what a dict holds in a field as the field has it."""
+    """Return a value from a dict as the field needs it: a reference of several parts is a tuple."""
     return tuple(value) if name == "reference" and isinstance(value, list) else value

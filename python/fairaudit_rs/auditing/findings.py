@@ -1,4 +1,4 @@
-"""Findings of an audit: one for each question and each other lens, with all comparisons."""
+"""The findings of an audit: one for each question and each lens, with all its comparisons."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ..results.verdict import is_within
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairFinding(Value):
-    """Two groups of a question: the test, and what it says among all others."""
+    """One pair of groups of a question: its test, and its verdict among all comparisons."""
 
     test: ToleranceTest
-    #: p of lying within the tolerance, adjusted for all pairs that are judged together.
+    #: The p-value of a gap within the tolerance, adjusted for all pairs that are judged together.
     adjusted: float
     verdict: Verdict
-    #: When neither is shown: how many rows would tell.
+    #: The rows required for a verdict, if there is none yet.
     telling: RequiredRows | None = None
 
     @property
     def is_within(self) -> bool:
-        """Return whether the gap is shown to be tolerated, be that a pass or not."""
+        """Return whether the gap is shown to be within the tolerance, as a pass or as "no fail"."""
         return is_within(self.verdict)
 
     def with_rows_to_pass(self, times: float) -> PairFinding:
-        """Return the same where all pairs of the question pass with so many times the rows."""
+        """Replace the required rows by those with which all pairs pass: so many times the rows."""
         if self.telling is None or self.telling.side != "within":
             return self
         n_smaller = min(group.n_counted for group in self.test.groups)
@@ -42,26 +42,26 @@ class PairFinding(Value):
 
     @property
     def low(self) -> float:
-        """The smaller end of what the data allow."""
+        """The lower bound of the gap."""
         return min(self.test.least, self.test.most)
 
     @property
     def high(self) -> float:
-        """The larger end of what the data allow."""
+        """The upper bound of the gap."""
         return max(self.test.least, self.test.most)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionFinding(Value):
-    """A metric in the groups of an attribute, and whether its gaps are tolerated."""
+    """The finding about one metric and one attribute, with its verdict."""
 
     metric: str
-    #: What the metric is, in words.
+    #: The meaning of the metric in words.
     description: str
     #: Whether values are shares, which people read as percentages.
     is_share: bool
     attribute: str
-    #: None where nothing is asked.
+    #: None for a criterion without threshold.
     tolerance: Tolerance | None
     binding: bool
     verdict: Verdict
@@ -70,22 +70,22 @@ class QuestionFinding(Value):
     #: All people, and the share of them who are in groups that were tested.
     n_rows: int
     coverage: float
-    #: All people where rows have weights: their sum.
+    #: The sum of all weights; None if rows have no weights.
     weight: float | None = None
-    #: Why it could not be tested, or what stands in the way of a pass.
+    #: Why it could not be tested, or why it did not pass.
     reason: str | None = None
     #: The binding question that has the same gaps and is counted for both.
     same_as: str | None = None
-    #: Whether the group with the lower or the higher value is worse off, where decisions say so.
+    #: "lower" or "higher": which value is worse for people; None if the metric has no direction.
     worse_off: str | None = None
-    #: Of the permutation test of equality, where it was asked for.
+    #: The p-value of the permutation test of equality, if it was run.
     evidence: float = math.nan
     #: Whether several attributes make the groups.
     is_intersection: bool = False
 
     @property
     def is_skipped(self) -> bool:
-        """Return whether it binds but was not asked, which withholds a pass."""
+        """Return whether the question is binding but was not tested, which withholds a pass."""
         return self.binding and self.verdict == "not_asked" and not self.pairs
 
     @property
@@ -95,16 +95,16 @@ class QuestionFinding(Value):
 
     @property
     def untested(self) -> tuple[GroupCount, ...]:
-        """The groups about which nothing is said."""
+        """The excluded groups."""
         return tuple(group for group in self.groups if not group.is_tested)
 
     @property
     def telling_pair(self) -> PairFinding | None:
-        """The pair that a sentence names: of a fail the surest, else that with the worst bound."""
+        """The pair that sentences name: the surest of a fail, else the one with the worst bound."""
         if not self.pairs or self.tolerance is None:
             return None
         if self.verdict == "fail":
-            # The largest gap among those that are shown to be too large.
+            # The failed pair with the largest lower bound.
             failed = [pair for pair in self.pairs if pair.verdict == "fail"]
             return max(failed, key=lambda pair: self._away(pair.test.least))
         undecided = [pair for pair in self.pairs if not pair.is_within] or self.pairs
@@ -117,14 +117,14 @@ class QuestionFinding(Value):
 
     @property
     def shown_pair(self) -> PairFinding | None:
-        """The pair of a table: the one that decides, or without a tolerance the widest."""
+        """The pair in tables: the one that decides, or without a tolerance the widest."""
         return self.widest_pair if self.tolerance is None else self.telling_pair
 
     @property
     def widest_pair(self) -> PairFinding | None:
-        """The comparison with the largest observed gap.
+        """The pair with the largest observed gap.
 
-        Of equal ratios, as those of a rate of 0 are, that with the largest difference.
+        If ratios are equal, as for rates of 0, the one with the largest difference.
         """
 
         def size(pair: PairFinding) -> tuple[float, float]:
@@ -138,14 +138,14 @@ class QuestionFinding(Value):
     def extremes(self) -> tuple[tuple[GroupCount, float], ...]:
         """The groups with the lowest and the highest value, with these values.
 
-        Within strata values belong to a comparison: those of the largest gap.
+        Within strata a value depends on the comparison; then those of the widest pair are taken.
         """
         pair = self.widest_pair
         if pair is not None and pair.test.within is not None:
             return pair.test.by_value
         is_crude = self.tolerance is not None or any(count.is_crude for count in self.tested)
         if is_crude and not self.pairs and len(self.tested) > 1:
-            # Groups that could not be compared have crude values alone.
+            # Groups that could not be compared have only crude values.
             return ()
         known = sorted(
             (count for count in self.tested if not math.isnan(count.value)),
@@ -155,22 +155,23 @@ class QuestionFinding(Value):
 
     @property
     def reference(self) -> Any:
-        """The group that all others are compared with; None where all pairs are compared."""
+        """The group that all others are compared with; None if all pairs are compared."""
         groups = [{group.group for group in pair.test.groups} for pair in self.pairs]
         common = set.intersection(*groups) if len(groups) > 1 else set()
         return next(iter(common), None)
 
     @property
     def share_shown(self) -> float:
-        """The share of people in groups among which every pair is shown to be within tolerance."""
+        """The share of people in groups whose pairs are all shown to be within the tolerance."""
         people = self.n_rows if self.weight is None else self.weight
         return math.fsum(group.n_people for group in self.shown_groups) / (people or 1)
 
     @property
     def shown_groups(self) -> tuple[GroupCount, ...]:
-        """Groups among which every pair is shown: without those that hold it up.
+        """The groups whose pairs are all shown to be within the tolerance.
 
-        The reference group stays, since every comparison is one with it.
+        Groups with open pairs are removed one by one, those with the most open pairs first. The
+        reference group stays, because every comparison is with it.
         """
         groups, reference = list(self.tested), self.reference
         while len(groups) > 1:
@@ -183,35 +184,35 @@ class QuestionFinding(Value):
             if not open_pairs:
                 return tuple(groups)
 
-            def held_up(count: GroupCount, pairs: list[PairFinding] = open_pairs) -> Any:
+            def removal_key(count: GroupCount, pairs: list[PairFinding] = open_pairs) -> Any:
                 n_open = sum(count in pair.test.groups for pair in pairs)
                 return count.group != reference, n_open, -count.n_people
 
-            groups.remove(max(groups, key=held_up))
+            groups.remove(max(groups, key=removal_key))
         return ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensTest(Value):
-    """One comparison of a lens that is held to a tolerance; a gap is at least 0."""
+    """One comparison of a lens with a tolerance; the gap is at least 0."""
 
-    #: The groups, the one with the higher value first; None where none are compared.
+    #: The groups, the one with the higher value first; None if the lens compares no groups.
     first: str | None = None
     second: str | None = None
     first_value: float = math.nan
     second_value: float = math.nan
-    #: Rows that count.
+    #: Eligible rows.
     first_n: int | None = None
     second_n: int | None = None
     estimate: float = math.nan
-    #: The smallest size that the data allow, at the level of one of all comparisons, and the
-    #: largest one that is still possible; NaN of a lens that has no limits.
+    #: The lower bound of the size, at the level of one of all comparisons, and the upper bound; NaN
+    #: for a lens without limits.
     least: float = math.nan
     most: float = math.nan
-    #: Of a size of at most the tolerance, and of one that is larger, where the lens tests that.
+    #: The p-values of a size of at most the tolerance, and of a larger one, if the lens has them.
     p_fail: float = math.nan
     p_pass: float = math.nan
-    #: Among all comparisons that are judged together.
+    #: The p-value of a fail, adjusted for all comparisons that are judged together.
     adjusted: float = math.nan
     verdict: Verdict = "inconclusive"
     #: Why it could not be measured.
@@ -220,9 +221,9 @@ class LensTest(Value):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensFinding(Value):
-    """The finding of another lens for an attribute, or the reason why it was not run.
+    """The finding of another lens for an attribute, or the reason why the lens was not run.
 
-    It has a verdict where a criterion of the policy names the lens, with a tolerance.
+    It has a verdict if a criterion of the policy names the lens, with a tolerance.
     """
 
     lens: str
@@ -232,22 +233,22 @@ class LensFinding(Value):
     low: float
     high: float
     pvalue: float
-    #: Why it was not run, or says nothing.
+    #: Why it was not run, or has no result.
     reason: str | None = None
-    #: The groups that are compared, where they are two.
+    #: The compared groups, if there are two.
     first: str | None = None
     second: str | None = None
-    #: How it was run otherwise than asked for: on a sample of rows, without the model.
+    #: How the run deviates from the request: on a sample of rows, without the model.
     note: str = ""
-    #: What the results of the lens warn of.
+    #: The warnings in the results of the lens.
     warnings: tuple[str, ...] = ()
-    #: What it found, in words.
+    #: The finding in words.
     told: str = ""
-    #: Features that go with the gap of influence, in words.
+    #: The features related to the gap of influence, in words.
     features: str = ""
-    #: Of the individual lens with limits: under which metric people are alike.
+    #: For the individual lens with limits: the fair metric, in words.
     alike: str = ""
-    #: None where nothing is asked; of the individual lens the largest growth of the loss.
+    #: None without a criterion; for the individual lens the largest growth of the loss.
     tolerance: Tolerance | None = None
     binding: bool = False
     verdict: Verdict = "not_asked"
@@ -262,7 +263,7 @@ class LensFinding(Value):
 
     @property
     def telling(self) -> LensTest | None:
-        """The comparison that a sentence names: of a fail the surest, else the most open one."""
+        """The comparison that sentences name: the surest of a fail, else the most open one."""
         measured = [test for test in self.tests if test.reason is None]
         if not measured:
             return None
@@ -276,18 +277,17 @@ class LensFinding(Value):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BaseRate(Value):
-    """People, labels and decisions of a group, whatever is asked of it."""
+    """The size, base rate and selection rate of a group."""
 
     attribute: str
     group: Any
     n_rows: int
-    #: Shares of positive labels and decisions, by weight where rows have weights; NaN where there
-    #: are none.
+    #: Shares of positive labels and decisions, by weight if rows have weights; NaN without them.
     base_rate: float
     selection_rate: float
-    #: The people whom the rows stand for; None without weights.
+    #: The sum of weights; None without weights.
     weight: float | None = None
-    #: Whether they are crude: of all rows of the group, where gaps are taken within strata.
+    #: Whether the shares are crude (over all rows of the group) while gaps are taken within strata.
     is_crude: bool = False
 
     @property
@@ -296,7 +296,8 @@ class BaseRate(Value):
         return self.n_rows if self.weight is None else self.weight
 
 
-Named = Callable[[str, Any], str]
+#: Returns the name of a group of an attribute.
+GroupNamer = Callable[[str, Any], str]
 
 
 def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFinding:
@@ -313,7 +314,7 @@ def not_run(lens: str, attribute: str, reason: str, metric: str = "") -> LensFin
     )
 
 
-def question_row(finding: QuestionFinding, named: Named) -> dict[str, Any]:
+def question_row(finding: QuestionFinding, named: GroupNamer) -> dict[str, Any]:
     """Return a question as a row of the findings."""
     pair, nan = finding.shown_pair, math.nan
     test = None if pair is None else pair.test
@@ -345,8 +346,8 @@ def question_row(finding: QuestionFinding, named: Named) -> dict[str, Any]:
 
 
 def lens_row(finding: LensFinding) -> dict[str, Any]:
-    """Return what another lens says as a row of the findings."""
-    found = {
+    """Return the finding of another lens as a row of the findings."""
+    row = {
         "lens": finding.lens,
         "metric": finding.metric,
         "attribute": finding.attribute,
@@ -371,12 +372,12 @@ def lens_row(finding: LensFinding) -> dict[str, Any]:
         "reason": finding.reason,
         "note": "; ".join(filter(None, (finding.note, *finding.warnings))) or None,
     }
-    return found | (_judged(finding, finding.tolerance) if finding.tolerance is not None else {})
+    return row | (_judged(finding, finding.tolerance) if finding.tolerance is not None else {})
 
 
 def _judged(finding: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
-    """Return the entries of a row that are those of the verdict of a lens."""
-    asked = {
+    """Return the entries of a row that belong to the verdict of a lens."""
+    entries = {
         "tolerance": tolerance.value,
         "scale": "growth" if finding.lens == "individual" else tolerance.scale,
         "verdict": finding.verdict,
@@ -385,8 +386,8 @@ def _judged(finding: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
     }
     test = finding.telling
     if test is None:
-        return asked
-    return asked | {
+        return entries
+    return entries | {
         "first": test.first,
         "second": test.second,
         "estimate": test.estimate,
@@ -398,13 +399,13 @@ def _judged(finding: LensFinding, tolerance: Tolerance) -> dict[str, Any]:
         "second_value": test.second_value,
         "first_n": test.first_n,
         "second_n": test.second_n,
-        # Of equality: no part of the verdict. The individual lens tests the tolerance alone.
+        # The p-value of equality, which does not affect the verdict. The individual lens has none.
         "evidence": math.nan if finding.lens == "individual" else finding.pvalue,
     }
 
 
 def lens_pair_rows(finding: LensFinding) -> list[dict[str, Any]]:
-    """Return the comparisons of a lens that has a verdict as rows."""
+    """Return the comparisons of a lens as rows; none without a verdict."""
     if finding.tolerance is None:
         return []
     return [
@@ -436,7 +437,7 @@ def lens_pair_rows(finding: LensFinding) -> list[dict[str, Any]]:
     ]
 
 
-def pair_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
+def pair_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
     """Return the pairs of a question as rows."""
     tolerance = finding.tolerance
     return [
@@ -468,8 +469,8 @@ def pair_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
     ]
 
 
-def stratum_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
-    """Return the strata of the comparisons of a question as rows, with the test of one gap."""
+def stratum_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
+    """Return the strata of a question's comparisons as rows, with the test of homogeneity."""
     within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]
     of_question = {"metric": finding.metric, "attribute": finding.attribute}
     return [
@@ -478,10 +479,10 @@ def stratum_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]
     ]
 
 
-def group_rows(finding: QuestionFinding, named: Named) -> list[dict[str, Any]]:
-    """Return the groups of a question as rows, those that were not tested with the reason.
+def group_rows(finding: QuestionFinding, named: GroupNamer) -> list[dict[str, Any]]:
+    """Return the groups of a question as rows; excluded groups have the reason.
 
-    Values are crude: of all rows of a group, whatever the strata.
+    Values are crude: over all rows of a group, without strata.
     """
     return [
         {

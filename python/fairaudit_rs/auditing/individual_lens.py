@@ -1,4 +1,4 @@
-"""The individual lens in an audit: an attack on the model, of all attributes at once."""
+"""The individual lens in an audit: one attack on the model for all attributes at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .findings import LensFinding, LensTest, not_run
 from .lens_sentences import OF_POLICY, OF_ROWS
 from .lens_tests import of_growth
 from .lens_tolerances import LensTolerance
-from .model_lenses import Ran, _take_rows, _try_lens
+from .model_lenses import LensOutcome, _take_rows, _try_lens
 from .policy_metric import PolicyMetric
 from .refusals import BindingRefusedError
 from .row_sample import sampled_rows
@@ -43,17 +43,17 @@ from .similarity import (
     why_no_profile,
 )
 
-#: Rows whose flow is computed: where it is solved in a few numbers by row, of linear models whose
-#: one-hot features are held, and of other models.
+#: Maximum number of attacked rows: for linear models, whose flow takes a few numbers per row; for
+#: linear models with one-hot features; and for other models.
 MOST_LINEAR_ROWS = 100_000
 MOST_HELD_ROWS = 20_000
 MOST_ROWS = 2_000
-#: If more people than this share leave the observed range of a feature, the value says nothing.
+#: If more people than this share leave the observed range of a feature, the value is meaningless.
 _MOST_OUTSIDE = 0.5
 
 
-def run_individual(setting: AuditContext) -> Iterator[Ran]:
-    """Attack the model of all attributes at once: what tells their groups apart costs nothing."""
+def run_individual(setting: AuditContext) -> Iterator[LensOutcome]:
+    """Attack the model once for all attributes: differences between their groups cost nothing."""
     name = attribute_name([attribute.name for attribute in setting.attributes])
     form = setting.given.form
     assert form is not None
@@ -67,7 +67,7 @@ def run_individual(setting: AuditContext) -> Iterator[Ran]:
     yield _try_lens(make, "individual", name, "loss_ratio")
 
 
-def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
+def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOutcome:
     attack = _AttackInputs.from_context(setting, name, form)
     bound = attack.bound
     why = None
@@ -78,19 +78,20 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
         if why is not None and bound.criterion.binding:
             raise BindingRefusedError(
                 f"the individual lens binds, but its fair metric would be fitted to these rows, "
-                f"and a fitted metric decides by chance; {WAY_OUT}. A fitted metric binds only "
-                "through its profile: with a linear model of one score, one attribute of two "
-                f"groups, and features without one-hot columns. Here {why}"
+                f"and a fitted metric decides by chance. To go on, {WAY_OUT}. A fitted metric can "
+                "bind for a linear model of one score, one attribute of two groups, and features "
+                f"without one-hot columns only. Here {why}.",
+                argument="fair_metric",
             )
     fair_metric = attack.metric
-    result = attack.at(fair_metric, setting.confidence)
-    left = range_departure(result.flow, attack.features.called)
-    impossible = left is not None and left.share > _MOST_OUTSIDE
+    result = attack.run(fair_metric, setting.confidence)
+    departure = range_departure(result.flow, attack.features.called)
+    impossible = departure is not None and departure.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
     binds = bound is not None and bound.criterion.binding
-    # A binding lens has no verdict then, and its reason says so.
-    notes = [*attack.notes, str(left)] if impossible and not binds else attack.notes
+    # A binding lens then has no verdict, and the departure is its reason.
+    notes = [*attack.notes, str(departure)] if impossible and not binds else attack.notes
     finding = LensFinding(
         lens="individual",
         metric="loss_ratio",
@@ -107,13 +108,13 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
         return finding, result
     finding = replace(finding, coverage=attack.coverage)
     if impossible:
-        why = f"{left}: the value is that of people who do not exist"
+        why = f"{departure}: the value is that of people who do not exist"
     if why is not None:
         why = why if impossible else f"a fitted metric has no verdict here ({why}); {WAY_OUT}"
         test = LensTest(estimate=result.estimate, reason=why)
         return replace(finding, tests=(test,)), result
     if attack.policy_metric is not None:
-        lower = result if bound.n_adjusted == 1 else attack.at(fair_metric, 1 - bound.each)
+        lower = result if bound.n_adjusted == 1 else attack.run(fair_metric, 1 - bound.each)
         upper = result
         alike = OF_POLICY
     else:
@@ -127,9 +128,9 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> Ran:
 def _profile_direction(
     attack: _AttackInputs, bound: LensTolerance
 ) -> tuple[IndividualResult, IndividualResult]:
-    """Return the results of the smallest and the largest value that the rows allow.
+    """Return the results for the lower and the upper bound of the value.
 
-    Half of each level is for the direction, a quarter for the units, and a quarter for the rows.
+    Half of each level goes to the direction, a quarter to the units, and a quarter to the rows.
     """
     scores = attack.flow.scores
     assert isinstance(scores, LinearScores)
@@ -138,14 +139,14 @@ def _profile_direction(
     )
     alpha = bound.policy.alpha
     return (
-        attack.at(profile.least_unfair(bound.each), 1 - bound.each / 4),
-        attack.at(profile.most_unfair(alpha), 1 - alpha / 4),
+        attack.run(profile.least_unfair(bound.each), 1 - bound.each / 4),
+        attack.run(profile.most_unfair(alpha), 1 - alpha / 4),
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _AttackInputs:
-    """The rows, the model and the fair metric of an attack."""
+    """The model, the rows and the fair metric of an attack."""
 
     setting: AuditContext
     name: str
@@ -154,20 +155,20 @@ class _AttackInputs:
     X: Any
     y: NDArray[Any]
     features: Features
-    #: One-hot features, by position.
+    #: The positions of the columns of each one-hot feature.
     sets: tuple[tuple[int, ...], ...]
     protected: dict[str, Any]
     weight: NDArray[np.float64] | None
     cluster: NDArray[Any] | None
     policy_metric: PolicyMetric | None
-    #: The share of people whose groups are known, or all under a metric of the policy.
+    #: The share of people whose groups are known; 1 under a metric of the policy.
     coverage: float
-    #: How it was run otherwise than asked for.
+    #: Deviations of the run from the request.
     notes: list[str]
 
     @classmethod
     def from_context(cls, setting: AuditContext, name: str, form: FeatureForm) -> _AttackInputs:
-        """Read the rows that are attacked."""
+        """Collect the inputs, with a sample of the rows if there are too many."""
         table = setting.attributes[0].table
         flow, loss = _flow(setting.given.model)
         given = _metric_of_policy(setting)
@@ -188,7 +189,7 @@ class _AttackInputs:
         if sets:
             notes.append("one-hot features stay a choice of one value")
         found = table.rows(columns=("y_true",), pos_label=setting.computing.pos_label)
-        # A model that knows its classes is told labels by name; others score the positive one.
+        # A model with classes takes labels by name; other models score the positive one.
         y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
         y = found.columns["y_true"].astype(np.float64) if y is None else y
         return cls(
@@ -220,30 +221,32 @@ class _AttackInputs:
 
     @cached_property
     def metric(self) -> FairMetric:
-        """The fair metric of the policy, or the one that is fitted to these rows."""
+        """The fair metric of the policy, or else one that is fitted to these rows."""
         if self.policy_metric is None:
             return fitted_metric(self.likeness_rows, self.protected, self.notes)
         try:
             return self.policy_metric.for_features(self.features)
         except (ArgumentError, ColumnError) as error:
-            raise BindingRefusedError(str(error)) from None
+            raise BindingRefusedError(
+                str(error), argument=error.argument, mentions=error.mentions
+            ) from None
 
     @property
     def metric_in_words(self) -> str:
-        """Whose metric it is."""
+        """The origin of the metric in words."""
         fitted = self.policy_metric is None
         return "a metric fitted to these rows" if fitted else "the metric of this policy"
 
-    def at(self, metric: FairMetric, confidence: float) -> IndividualResult:
-        """Attack the model under a fair metric, with bounds of a confidence."""
-        held: dict[str, Any] = {}
+    def run(self, metric: FairMetric, confidence: float) -> IndividualResult:
+        """Attack the model under a fair metric, with bounds at a confidence level."""
+        options: dict[str, Any] = {}
         if self.sets:
-            held = {"one_hot": "keep", "one_hot_groups": self.sets}
+            options = {"one_hot": "keep", "one_hot_groups": self.sets}
         bound = self.bound
         if bound is not None:
-            # Bounds of the normal law are missed in up to 15 % where ratios are skewed.
+            # Normal bounds have up to 15 % errors if ratios are skewed.
             n_parts = 1 if self.policy_metric is not None else 4
-            held |= {
+            options |= {
                 "delta": bound.tolerance,
                 "interval": "bootstrap-t",
                 "n_resamples": bound.n_resamples(self.setting.computing.n_resamples, n_parts),
@@ -256,13 +259,13 @@ class _AttackInputs:
             sample_weight=self.weight,
             clusters=self.cluster,
             loss=self.loss,
-            **held,
+            **options,
             **(self.setting.options("individual", self.name) | {"confidence_level": confidence}),
         )
 
 
 def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
-    """Refuse missing values that the model does not fill in, as far as is known of it."""
+    """Refuse missing values unless the model is known to fill them in."""
     if flow.fill:
         return
     for place in range(form.n_columns):
@@ -277,20 +280,21 @@ def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
         if gap.any():
             raise DataError(
                 f"column {form.called(place)} of X is missing in {int(gap.sum()):,} of "
-                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. It "
-                "can where the model is a pipeline with a SimpleImputer, whose values it starts at"
+                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. Use a "
+                "pipeline with a SimpleImputer as the model: the flow starts at its values.",
+                argument="X",
             )
 
 
 def _share(known: Positions, n_rows: int, weight: NDArray[np.float64] | None) -> float:
-    """Return the share of people who are among some rows."""
+    """Return the share of people in some rows, by weight."""
     if weight is None:
         return len(known) / max(n_rows, 1)
     return float(weight[known].sum() / weight.sum())
 
 
 def _metric_of_policy(setting: AuditContext) -> PolicyMetric | None:
-    """Return the fair metric that a criterion of the lens gives."""
+    """Return the fair metric in the policy's criteria of the lens; None if there is none."""
     given = [
         criterion.policy_metric
         for criterion in setting.policy.criteria
@@ -300,12 +304,12 @@ def _metric_of_policy(setting: AuditContext) -> PolicyMetric | None:
 
 
 def _flow(model: Any) -> tuple[FlowModel, Loss]:
-    """Return a model that has gradients, and the loss that goes with its scores."""
+    """Return a model with gradients, and the loss that suits its scores."""
     try:
         return flow_model(model, "log_loss", "loss"), "log_loss"
     except ArgumentError:
         found = flow_model(model, "smooth_hinge", "loss")
-        # Without classes a score may be a prediction of numbers, which has no margin.
+        # Without classes a score may be a predicted number, which has no margin.
         if not found.classes:
             raise
         return found, "smooth_hinge"

@@ -1,4 +1,4 @@
-"""Intersections of attributes: which of them a policy asks, and which it leaves out."""
+"""Intersections of attributes: which ones a policy tests, and which are too many or too small."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ..data.tables import AuditTable
 from ..permutation.minimum_counts import ROWS
 from ..results.words import join_names
 from .criterion import Criterion
-from .findings import Named, QuestionFinding
+from .findings import GroupNamer, QuestionFinding
 from .policy import Policy
 from .questions import AuditedAttribute, PosedCriterion, skipped_finding
 from .sentences import fill_sentence
 
-#: Attributes that are crossed: two inform, up to three bind.
+#: Attributes per intersection: two for informational questions, up to three for binding ones.
 _CROSSED = 2
 MOST_CROSSED = 3
-#: Comparisons of binding intersections; more leave no power to any of them.
+#: Maximum number of comparisons of binding intersections; more would have no power.
 MOST_COMPARISONS = 2_000
 _MOST_NAMED = 5
 
 
 def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
-    """Return the intersections of the attributes of a table that a policy asks about."""
+    """Return the intersections that a policy may test."""
     if policy.intersections == "skip":
         return []
     most = MOST_CROSSED if policy.intersections == "bind" else _CROSSED
@@ -34,7 +34,7 @@ def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute
         for n in range(_CROSSED, most + 1)
         for some in combinations(names, n)
     ]
-    # Where three attributes leave fewer than two groups there is nothing to compare.
+    # Intersections of three attributes with fewer than two groups have nothing to compare.
     return [
         attribute
         for attribute in crossed
@@ -43,20 +43,20 @@ def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute
 
 
 def limit_intersections(
-    asked: Sequence[PosedCriterion],
+    posed_criteria: Sequence[PosedCriterion],
     table: AuditTable,
     policy: Policy,
     attributes: Sequence[AuditedAttribute],
 ) -> list[PosedCriterion]:
-    """Return the questions that are asked, and those that withhold a pass as they are not.
+    """Return the questions to test, and questions that are skipped and so withhold a pass.
 
-    Of binding questions about intersections the first ones are asked, up to `MOST_COMPARISONS`; of
-    three attributes those alone that leave two groups to compare.
+    Binding questions about intersections are tested in their order, up to `MOST_COMPARISONS`
+    comparisons; those of three attributes only if two groups can be compared.
     """
     if policy.intersections != "bind":
-        return list(asked)
+        return list(posed_criteria)
     found, n_comparisons = [], 0
-    for posed_criterion in asked:
+    for posed_criterion in posed_criteria:
         if not (posed_criterion.binding and posed_criterion.attribute.is_intersection):
             found.append(posed_criterion)
             continue
@@ -98,11 +98,11 @@ def has_two_groups(attribute: AuditedAttribute) -> bool:
 def find_unasked(
     criterion: Criterion, table: AuditTable, policy: Policy, crossed: Sequence[AuditedAttribute]
 ) -> Iterator[tuple[AuditedAttribute, str]]:
-    """Yield the intersections that a binding criterion does not ask although they have rows.
+    """Yield the intersections that a binding criterion skips although they have enough rows.
 
-    If an intersection of some attributes has two groups with enough rows, one of fewer attributes
-    has, too: the first one of four attributes stands for all larger ones, and where none of three
-    has two such groups none of four has.
+    If an intersection has two groups with enough rows, so has every one of fewer attributes. So the
+    first one of four attributes stands for all larger ones, and if none of three attributes has two
+    such groups, none of four has.
     """
     if criterion.is_fixed_reference:
         for attribute in crossed:
@@ -115,21 +115,21 @@ def find_unasked(
     for some in combinations(names, MOST_CROSSED + 1):
         if not any(parts < set(some) for parts in three):
             continue
-        one = AuditedAttribute.from_table(table, some, policy)
-        if has_two_groups(one):
-            yield one, f"intersections of more than {MOST_CROSSED} attributes are not asked"
+        attribute = AuditedAttribute.from_table(table, some, policy)
+        if has_two_groups(attribute):
+            yield attribute, f"intersections of more than {MOST_CROSSED} attributes are not asked"
             return
 
 
 def _rows(n: int) -> str:
-    """Return how many eligible rows a group has; 0 where no metric could count them."""
+    """Return the number of eligible rows in words; 0 means that no metric could count them."""
     return f"{n:,} eligible row{'' if n == 1 else 's'}" if n else "too few eligible rows"
 
 
-def notes_of_small(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
-    """Name the intersections that were too small for a question that does not bind.
+def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+    """Yield a note on the intersections that were too small for informational questions.
 
-    Of binding questions all groups that were not tested are named.
+    Excluded groups of binding questions have a note of their own.
     """
     small: dict[str, int] = {}
     for finding in findings:

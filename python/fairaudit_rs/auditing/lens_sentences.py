@@ -1,11 +1,11 @@
-"""The sentences of other lenses in an audit: templates, of which texts and patterns are made."""
+"""The templates of sentences about other lenses, used to write and to read the text of audits."""
 
 from __future__ import annotations
 
 from ..extremes.problem import PERSONS
 from .criterion import LENS_WORDS
 
-#: Under which metric the individual lens has its limits.
+#: The fair metric under which the individual lens has its limits.
 OF_POLICY = "under the metric of this policy"
 OF_ROWS = "under every metric that the rows allow"
 _TITLES = {lens: words.partition(",")[0] for lens, words in LENS_WORDS.items()}
@@ -23,7 +23,7 @@ _MOVING = "with all else held fixed the decisions move with {moving}"
 
 #: By name, as in `sentences.SENTENCES`.
 LENSES = {
-    # -- what informs --
+    # -- informational lenses --
     "others_inform": "Other lenses, which inform and do not bind:",
     "lens_told": "- {lens}, {attribute}: {lens_found}{lens_note}.",
     "lens_warning": "{lens}, {about}: {warning}",
@@ -50,7 +50,7 @@ LENSES = {
         "possible is {bound}{alone} ({between}by {same_attribute}; tolerated: {tolerance}; "
         "{confidence}){lens_note}."
     ),
-    # -- neither --
+    # -- an open verdict --
     "undecided_projection": (
         "- {attribute}, {lens_title}: that scores depart from {notion} by more than the tolerated "
         "{tolerance} is not shown (gap seen {gap}, {first} and {second}). The projection never "
@@ -65,7 +65,7 @@ LENSES = {
 }
 #: Parts of these sentences.
 PARTS_OF_LENSES = {
-    # The first one that fits is read: the longer ones come first.
+    # Reading takes the first template that matches, so longer ones come first.
     "lens_title": {
         "influence_of_rate": f"{_TITLES['influence']} of the {{rate}} (influence)",
         **{lens: f"{title} ({lens})" for lens, title in _TITLES.items()},
@@ -89,8 +89,8 @@ PARTS_OF_LENSES = {
         "seen_of": " ({high_group} {high_value} of {high_n}, {low_group} {low_value} of {low_n})"
     },
     "of_attribute": {"of_attribute": "{attribute}, "},
-    #: Why a lens decides nothing, or how it was run otherwise than asked for; several are joined
-    #: by semicolons, the first one begins with a capital.
+    # Why a lens does not decide, or how its run deviates from the request; several are joined by
+    # semicolons, and the first one begins with a capital.
     "why_not_shown": {
         "few_rows": (
             "fitted tails decide nothing: a PASS needs {passes} rows in each group, a FAIL "
@@ -127,7 +127,7 @@ PARTS_OF_LENSES = {
         ),
     },
     "differ_shown": {"shown": "shown", "not_shown": "not shown, which is no evidence of equality"},
-    # The first one that fits is read: the longer ones come first.
+    # Reading takes the first template that matches, so longer ones come first.
     "features_found": {
         "no_direction": "no direction is shown, and so no feature that goes with it",
         "both": "shown to go with it: {features}; " + _MOVING + ". Not that they cause it",

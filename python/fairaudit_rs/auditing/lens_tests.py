@@ -1,4 +1,4 @@
-"""The comparisons of lenses that a policy holds to a tolerance: a size with limits, or p-values."""
+"""The comparisons of lenses with a tolerance: a size with limits, or p-values."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .refusals import reason_of
 from .seeds import seed_of
 from .sentences import fill_part
 
-#: A group, and all others, in a table of the two.
+#: Names of a group and of all others, in a table of these two.
 _OWN, _OTHERS = "own", "others"
 
 
 def of_growth(
     bound: LensTolerance, result: IndividualResult, low: IndividualResult, high: IndividualResult
 ) -> LensTest:
-    """Return the growth of the loss, with limits of two results; growth has one side.
+    """Return the comparison of the growth of the loss with limits from two results.
 
-    Where both limits are of the metric of the result, its p-value is that of the comparison.
+    If the upper limit is that of the result itself, its p-value is used too.
     """
     if math.isnan(result.pvalue):
         return LensTest(
@@ -63,10 +63,10 @@ def of_rates(
     people: GroupMembership,
     tested: Sequence[Any],
 ) -> tuple[LensTest, ...]:
-    """Return the gap of every group to all others together, by the tests of the questions.
+    """Return the gap between every group and all others, by the same tests as questions.
 
-    Which group is worst off the data say, so that each could be the one that is looked at. The
-    influence values give the same gap with an interval by the delta method, which never decides.
+    The data determine which group is worst off, so every group counts as a comparison. The
+    influence values give the same gap with a delta-method interval, which never decides.
     """
     known = metrics.get(metric)
     found = []
@@ -100,12 +100,12 @@ def of_rates(
                 n_threads=computing.n_threads,
             )
         except FairAuditError as error:
-            found.append(_unknown(*both, reason_of(error)))
+            found.append(_unmeasured(*both, reason_of(error)))
             continue
         if not tests:
             groups = [each for each in question.groups if each.reason]
             lacks = [f"{names[each.group]}: {each.reason}" for each in groups]
-            found.append(_unknown(*both, "; ".join(lacks) or str(question.reason)))
+            found.append(_unmeasured(*both, "; ".join(lacks) or str(question.reason)))
             continue
         [test] = tests
         found.append(
@@ -129,12 +129,12 @@ def of_rates(
 
 
 def measured_groups(tested: Sequence[Any], tests: Sequence[LensTest]) -> list[Any]:
-    """Return the groups whose gap to all others could be measured; of two there is one gap."""
+    """Return the groups whose gap to all others could be measured; two groups share one gap."""
     of_each = list(tests) * len(tested) if len(tests) == 1 else tests
     return [group for group, test in zip(tested, of_each, strict=True) if test.reason is None]
 
 
-def _unknown(first: str, second: str, reason: str) -> LensTest:
+def _unmeasured(first: str, second: str, reason: str) -> LensTest:
     return LensTest(first=first, second=second, reason=reason)
 
 
@@ -151,10 +151,10 @@ def measured_pairs(result: ExtremeResult) -> list[tuple[Any, Any]]:
 
 
 def of_levels(bound: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
-    """Return the difference of worst cases of every pair, by limits that hold for every law.
+    """Return the difference of worst cases of every pair, with distribution-free limits.
 
-    Fitted tails never decide: with two populations in a tail their limits failed 35 % of pairs
-    that lie at the tolerance.
+    Fitted tails never decide: if a tail mixes two populations, their limits failed 35 % of pairs
+    at the tolerance.
     """
     tails = [result.tails[group].problem for group in result.tails]
     place = {group: i for i, group in enumerate(result.tails)}
@@ -165,7 +165,7 @@ def of_levels(bound: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ..
         for level in (bound.fail_level, bound.pass_level)
     )
     return tuple(
-        _unknown(
+        _unmeasured(
             result.name_of(comparison.first), result.name_of(comparison.second), comparison.reason
         )
         if comparison.reason
@@ -175,7 +175,7 @@ def of_levels(bound: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ..
 
 
 def rows_of_levels(bound: LensTolerance, result: ExtremeResult) -> str:
-    """Say how many rows a verdict takes where groups have too few of them; else nothing."""
+    """Return a note on the rows required for a verdict if groups have too few; else ""."""
     call = next(iter(result.tails.values())).problem.call
     passes, fails = (
         fewest_rows(result.horizon, level, call) for level in (bound.pass_level, bound.fail_level)
@@ -187,7 +187,7 @@ def rows_of_levels(bound: LensTolerance, result: ExtremeResult) -> str:
 
 
 def repeats_of_levels(result: ExtremeResult) -> str:
-    """Say in which groups the largest differences repeat, as those of copied rows do."""
+    """Return a note on groups whose largest differences repeat, as copied rows do; else ""."""
     found = [
         f"{tail.problem.footing.n_repeated:,} of {tail.problem.k:,} in {result.name_of(group)}"
         for group, tail in result.tails.items()

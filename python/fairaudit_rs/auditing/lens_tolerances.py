@@ -1,10 +1,10 @@
-"""Lenses that a policy holds to a tolerance: how many tests that takes, and what decides.
+"""The tolerances of lenses: the number of their tests, and the levels of their verdicts.
 
 A test of a lens fails at the level alpha / m, with m the comparisons of all binding questions and
-of all binding lenses. Holm's adjustment of the questions counts these tests as comparisons that are
-not rejected. Whatever a lens rejects at alpha / m, Holm on all of them together rejects too, and
-with it at least what it rejects of the questions here: a false fail comes in at most alpha of all
-audits. A pass needs every comparison at the level alpha, and no adjustment.
+all binding lenses. Holm's adjustment of the questions counts these tests as comparisons that are
+not rejected. Holm's method on all comparisons together would reject every test that a lens rejects
+at alpha / m, and every question that is rejected here: so a false fail occurs in at most a share
+alpha of audits. A pass needs every comparison at the level alpha, without adjustment.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .policy import Policy
 from .questions import AuditedAttribute, PosedCriterion
 from .sentences import fill_part
 
-#: Replicates of the individual lens, unless so many comparisons need more.
+#: Replicates of the individual lens, unless the number of comparisons requires more.
 _ENOUGH = 999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LensTolerance:
-    """The tolerance of a lens in an attribute, and how sure a verdict must be."""
+    """The tolerance of a lens for an attribute, and the levels of its verdict."""
 
     criterion: Criterion
     policy: Policy
@@ -44,13 +44,13 @@ class LensTolerance:
 
     @property
     def tolerance(self) -> float:
-        """The largest size that is tolerated."""
+        """The largest tolerated size."""
         assert self.criterion.tolerance is not None
         return self.criterion.tolerance
 
     @property
     def n_adjusted(self) -> int:
-        """The comparisons that a fail is adjusted for."""
+        """The number of comparisons that a fail is adjusted for."""
         return max(self.n_tests, 1) if self.policy.adjustment == "holm" else 1
 
     @property
@@ -60,26 +60,26 @@ class LensTolerance:
 
     @property
     def fail_level(self) -> float:
-        """The confidence of the interval that a gap of either sign fails by.
+        """The confidence level of the interval by which a gap of either sign fails.
 
-        It is wrong on both sides together in alpha / m. One-sided limits at alpha / m would fail
-        gaps of a small tolerance twice as often: below -tol as well as above it.
+        Both sides together have the error rate alpha / m. With one-sided limits at alpha / m and a
+        small tolerance there would be twice as many false fails: below -tol and above tol.
         """
         return 1 - self.each
 
     @property
     def pass_level(self) -> float:
-        """The confidence of the interval that a gap passes by.
+        """The confidence level of the interval by which a gap passes.
 
         Order statistics are discrete: nearly all errors of an interval may lie on one side (up to
-        7.5 % at a confidence of 90 %), so that a pass takes 1 - alpha.
+        7.5 % at a confidence of 90 %), so a pass needs 1 - alpha and not 1 - 2 alpha.
         """
         return 1 - self.policy.alpha
 
     def n_resamples(self, given: int, n_parts: int = 1) -> int:
-        """Return how many replicates a test takes; too few are refused.
+        """Return the number of replicates of a test; refuse too few.
 
-        ``n_parts`` is into how many equal parts the level of a comparison is split.
+        ``n_parts`` is the number of equal parts into which the level of a comparison is split.
         """
         needed = fewest_resamples(self.n_adjusted * n_parts, self.policy.alpha)
         if given < needed:
@@ -92,7 +92,7 @@ class LensTolerance:
         return min(given, max(needed, _ENOUGH))
 
     def give_verdict(self, found: LensFinding) -> LensFinding:
-        """Return a finding with its verdict; what was not run is not measurable."""
+        """Return a finding with its verdict; a lens that was not run is not measurable."""
         measured = [test.verdict for test in found.tests if test.reason is None]
         word = verdict.of_lens(
             measured,
@@ -115,7 +115,7 @@ class LensTolerance:
         )
 
     def _why(self, found: LensFinding, word: str) -> str | None:
-        """Say why nothing was measured, or what stands in the way of a pass."""
+        """Return why nothing was measured or why there is no pass; else None."""
         if word == "not_measurable":
             reasons = dict.fromkeys(test.reason for test in found.tests if test.reason)
             return "; ".join(reasons) or "fewer than two groups with enough rows"
@@ -130,13 +130,13 @@ class LensTolerance:
         return None
 
     def test_by_limits(self, test: LensTest) -> LensTest:
-        """Return a comparison with the verdict of its limits."""
+        """Return a comparison with the verdict from its limits."""
         if test.reason is not None:
             return test
         return replace(test, verdict=verdict.of_limits(test.least, test.most, self.tolerance))
 
     def test_by_pvalues(self, test: LensTest) -> LensTest:
-        """Return a comparison with the verdict of its p-values."""
+        """Return a comparison with the verdict from its p-values."""
         if test.reason is not None:
             return test
         word: Verdict = "inconclusive"
@@ -152,7 +152,7 @@ class LensTolerances:
     """The tolerances of all lenses of an audit."""
 
     policy: Policy
-    #: Tests by lens and attribute, of those that a criterion with a tolerance names.
+    #: Number of tests by lens and attribute, for criteria with a tolerance.
     counts: Mapping[tuple[str, str], int]
     #: Comparisons of all binding questions and lenses.
     n_tests: int = 0
@@ -162,12 +162,12 @@ class LensTolerances:
         cls,
         policy: Policy,
         attributes: Sequence[AuditedAttribute],
-        asked: Sequence[PosedCriterion],
+        posed_criteria: Sequence[PosedCriterion],
         able: Collection[str],
     ) -> LensTolerances:
-        """Count the tests before any is made: which groups are large, and not what they show.
+        """Count the tests beforehand, by the sizes of groups and not by their values.
 
-        ``able`` are the lenses that have what they need.
+        ``able`` are the lenses that can run.
         """
         counts: dict[tuple[str, str], int] = {}
         for criterion in policy.criteria:
@@ -179,17 +179,21 @@ class LensTolerances:
                 continue
             for attribute in attributes:
                 if criterion.covers(attribute.name):
-                    counts[lens, attribute.name] = _n_tests(lens, attribute, policy, asked)
+                    counts[lens, attribute.name] = _n_tests(lens, attribute, policy, posed_criteria)
         return cls(policy=policy, counts=counts)
 
     @property
     def n_binding(self) -> int:
-        """Tests of lenses that bind."""
-        found = {key: self._criterion(*key) for key in self.counts}
-        return sum(n for key, n in self.counts.items() if (one := found[key]) and one.binding)
+        """The number of tests of binding lenses."""
+        criteria = {key: self._criterion(*key) for key in self.counts}
+        return sum(
+            n
+            for key, n in self.counts.items()
+            if (criterion := criteria[key]) and criterion.binding
+        )
 
     def lens(self, lens: str, attribute: str) -> LensTolerance | None:
-        """Return what a lens is held to in an attribute; None where nothing is asked of it."""
+        """Return the tolerance of a lens for an attribute; None if it has none."""
         criterion = self._criterion(lens, attribute)
         if criterion is None or criterion.tolerance is None:
             return None
@@ -198,7 +202,7 @@ class LensTolerances:
         return LensTolerance(criterion=criterion, policy=self.policy, n_tests=n_tests)
 
     def _criterion(self, lens: str, attribute: str) -> Criterion | None:
-        """Return the criterion of a lens in an attribute, or in all where it could not be run."""
+        """Return the criterion of a lens for an attribute; "" stands for all attributes."""
         about = [
             criterion
             for criterion in self.policy.criteria
@@ -209,46 +213,50 @@ class LensTolerances:
 
 
 def _n_tests(
-    lens: str, attribute: AuditedAttribute, policy: Policy, asked: Sequence[PosedCriterion]
+    lens: str, attribute: AuditedAttribute, policy: Policy, posed_criteria: Sequence[PosedCriterion]
 ) -> int:
-    """Return how many comparisons a lens makes in an attribute at most."""
+    """Return the maximum number of comparisons of a lens for an attribute."""
     if lens == "influence":
-        n = len(comparable_groups(asked, rate_of(policy, attribute), attribute))
-        # Of two groups the gap is one and the same.
+        n = len(comparable_groups(posed_criteria, rate_of(policy, attribute), attribute))
+        # Two groups share one gap.
         return 1 if n == 2 else n
     return math.comb(len(large_groups(attribute, FEWEST_ROWS if lens == "extremes" else ROWS)), 2)
 
 
 def rate_of(policy: Policy, attribute: AuditedAttribute) -> str:
-    """Return the first metric of an attribute that influence knows; those that bind come first.
+    """Return the first metric about an attribute that influence supports, binding ones first.
 
-    "" where there is none.
+    "" if there is none.
     """
-    asked = [each for each in policy.criteria if each.metric is not None]
-    asked.sort(key=lambda criterion: not criterion.binding)
-    names = [metrics.get(each.name).name for each in asked if each.covers(attribute.name)]
+    criteria = [criterion for criterion in policy.criteria if criterion.metric is not None]
+    criteria.sort(key=lambda criterion: not criterion.binding)
+    names = [
+        metrics.get(criterion.name).name
+        for criterion in criteria
+        if criterion.covers(attribute.name)
+    ]
     return next((name for name in names if name in RATES), "")
 
 
 def comparable_groups(
-    asked: Sequence[PosedCriterion], metric: str, attribute: AuditedAttribute
+    posed_criteria: Sequence[PosedCriterion], metric: str, attribute: AuditedAttribute
 ) -> list[Any]:
     """Return the groups that a question about a metric can test in an attribute."""
-    for each in asked:
-        if (each.metric.name, each.attribute.name) == (metric, attribute.name):
-            return groups_of_eligible_size(each.question.groups)
+    for criterion in posed_criteria:
+        if (criterion.metric.name, criterion.attribute.name) == (metric, attribute.name):
+            return groups_of_eligible_size(criterion.question.groups)
     return []
 
 
 def groups_of_eligible_size(groups: Sequence[GroupCount]) -> list[Any]:
-    """Return the groups with enough rows that count, those too that a raised floor leaves out.
+    """Return the groups with enough eligible rows, including those that a higher minimum excludes.
 
-    A lens compares them all, so that leaving out a group buys no pass.
+    A lens compares them all, so that excluding groups cannot turn a verdict into a pass.
     """
     return [group.group for group in groups if group.is_tested or group.withheld]
 
 
 def large_groups(attribute: AuditedAttribute, floor: int = ROWS) -> list[Any]:
-    """Return the groups of an attribute that are worth so many rows of equal weight."""
+    """Return the groups whose effective size is at least the floor."""
     sizes = {group_label(key): n for key, n in attribute.table.people.n_effective.items()}
     return [group for group in attribute.groups if sizes[group] >= floor]

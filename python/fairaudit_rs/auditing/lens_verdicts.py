@@ -1,4 +1,4 @@
-"""Verdicts of lenses in words: the same four, of what each lens measures."""
+"""The sentences and table rows of lenses that have a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sentences import fill_part, fill_sentence
 
 
 class LensWording(NumberStyle):
-    """The sentences of lenses that are held to a tolerance."""
+    """The sentences of lenses with a tolerance."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class LensWording(NumberStyle):
         adjusts: bool = True,
     ) -> None:
         super().__init__(alpha, n_tests, adjusts)
-        #: Those that a criterion with a tolerance names, the binding ones first.
+        #: The findings with a tolerance, the binding ones first.
         self.judged = sorted(
             (finding for finding in findings if finding.tolerance is not None),
             key=lambda finding: not finding.binding,
@@ -32,24 +32,24 @@ class LensWording(NumberStyle):
 
     @property
     def binding(self) -> list[LensFinding]:
-        """Those that the verdict depends on."""
+        """The binding findings."""
         return [finding for finding in self.judged if finding.binding]
 
     @property
     def beyond(self) -> list[LensFinding]:
-        """Those beyond their tolerance that do not bind."""
+        """The informational findings beyond their tolerance."""
         return [
             finding for finding in self.judged if not finding.binding and finding.verdict == "fail"
         ]
 
     def binding_with_verdict(self, verdict: Verdict) -> list[LensFinding]:
-        """Return the binding ones with a verdict."""
+        """Return the binding findings with a verdict."""
         return [criterion for criterion in self.binding if criterion.verdict == verdict]
 
     # -- verdicts ----------------------------------------------------------------------------
 
     def fail(self, finding: LensFinding) -> str:
-        """Say what is shown to be too large."""
+        """Return the sentence of a fail."""
         test, limit = self._known(finding)
         parts = {
             "attribute": finding.attribute,
@@ -87,7 +87,7 @@ class LensWording(NumberStyle):
         )
 
     def passed(self, finding: LensFinding) -> str:
-        """Say how much the data leave possible."""
+        """Return the sentence of a pass, with the upper bound."""
         test, limit = self._known(finding)
         between = ""
         if test.first is not None:
@@ -108,7 +108,7 @@ class LensWording(NumberStyle):
         )
 
     def undecided(self, finding: LensFinding) -> str:
-        """Say what is seen, and what stays possible."""
+        """Return the sentence of an open verdict, with the estimate and the upper bound."""
         test, limit = self._known(finding)
         parts = {
             "attribute": finding.attribute,
@@ -143,7 +143,7 @@ class LensWording(NumberStyle):
         )
 
     def lacking(self, finding: LensFinding) -> str:
-        """Say why it could not be measured."""
+        """Return the sentence of a lens that could not be measured, with the reason."""
         about = fill_part("of_attribute", "of_attribute", attribute=finding.attribute)
         return fill_sentence(
             "lacking_lens",
@@ -153,7 +153,7 @@ class LensWording(NumberStyle):
         )
 
     def silent(self) -> Iterator[str]:
-        """Say of which groups nothing is said, though others have tests."""
+        """Yield a sentence on groups without a test, for lenses that tested other groups."""
         for criterion in self.binding:
             compared = [test for test in criterion.tests if test.reason is None]
             measured = {name for test in compared for name in (test.first, test.second)}
@@ -192,7 +192,7 @@ class LensWording(NumberStyle):
     # -- parts -------------------------------------------------------------------------------
 
     def _known(self, finding: LensFinding) -> tuple[LensTest, str]:
-        """Return the comparison to tell of, and what is tolerated."""
+        """Return the comparison that a sentence names, and its tolerance in words."""
         test = finding.telling
         assert test is not None
         assert finding.tolerance is not None
@@ -207,7 +207,7 @@ class LensWording(NumberStyle):
         return self.bound(finding, value) + (" times" if finding.lens == "individual" else "")
 
     def _title(self, finding: LensFinding) -> str:
-        """Return what a lens measures, with its name."""
+        """Return the title of a lens: its name and what it measures."""
         if finding.lens == "influence" and finding.metric:
             return fill_part("lens_title", "influence_of_rate", rate=_plain(finding.metric))
         return fill_part("lens_title", finding.lens)
@@ -238,7 +238,7 @@ def _sides(finding: LensFinding, test: LensTest) -> dict[str, str]:
 
 
 def _features(finding: LensFinding, test: LensTest) -> str:
-    """Return what goes with the gap of influence, where it is that of the group it looked at."""
+    """Return the features related to the gap of influence, if the test is about its group."""
     if not finding.features or finding.first not in (test.first, test.second):
         return ""
     return fill_part(
@@ -251,5 +251,5 @@ def _plain(metric: str) -> str:
 
 
 def _note(finding: LensFinding) -> str:
-    """Return how a lens was run otherwise than asked for."""
+    """Return the note on how the run of a lens deviates from the request."""
     return fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""

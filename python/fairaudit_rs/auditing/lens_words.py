@@ -1,6 +1,6 @@
-"""Findings of other lenses in words: the effect, its size, and the limits of the statement.
+"""The sentences of informational lenses: the effect, its size, and what it does not show.
 
-They inform beside the verdict. P-values stand in tables only.
+P-values appear only in tables.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def _found(name: str, **parts: object) -> str:
 
 
 def of_projection(result: ProjectionResult) -> str:
-    """Return what the projection of scores shows; it never shows that there is no gap."""
+    """Return the result of the projection; it can never show that there is no gap."""
     shown = rejects_at(result.pvalue, 1 - result.confidence_level)
     return _found("departs" if shown else "departs_not_shown", notion=result.notion)
 
 
 def of_individual(result: IndividualResult, metric: str) -> str:
-    """Return how much larger losses get for people who are alike, under which metric."""
+    """Return the growth of the loss between similar people, with the fair metric."""
     value, low, high = numbers(result.estimate, result.lower_bound, result.upper_bound)
     name = "grows_open"
     if result.lower_bound > result.delta:
@@ -53,7 +53,7 @@ def of_individual(result: IndividualResult, metric: str) -> str:
 
 
 def of_influence(result: InfluenceResult, first: str, second: str) -> str:
-    """Return the gap of a group and the features that are shown to go with it."""
+    """Return the gap of a group and the features that are significantly related to it."""
     low, high = result.confidence_interval
     value, *ends = numbers(result.estimate, low, high)
     has_direction = low > 0 or high < 0
@@ -73,14 +73,14 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
 
 
 def of_features(result: InfluenceResult) -> str:
-    """Return the features that are shown to go with a gap whose direction is shown."""
+    """Return the features that are significantly related to a gap of known sign."""
     alpha = 1 - result.confidence_level
 
-    def shown(held: bool) -> str:
+    def shown(ceteris_paribus: bool) -> str:
         found = [
             score.feature
             for score in result.proxy_scores
-            if (score.kind == "ceteris_paribus") is held
+            if (score.kind == "ceteris_paribus") is ceteris_paribus
             and rejects_at(score.adjusted_pvalue, alpha)
         ]
         return join_names(list(dict.fromkeys(found)))
@@ -91,7 +91,7 @@ def of_features(result: InfluenceResult) -> str:
 
 
 def of_extremes(result: ExtremeResult) -> str:
-    """Return what the worst flips gain in the worst group, and the clearest difference of two."""
+    """Return the worst cases of the worst group, and the clearest difference of two groups."""
     pair = result.clearest
     low, high = result.confidence_interval
     groups, estimate = [pair.first, pair.second], pair.estimate

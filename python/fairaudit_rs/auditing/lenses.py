@@ -1,4 +1,4 @@
-"""Other lenses of an audit: what they find, and why they were not run."""
+"""Runs the lenses of an audit and returns their findings, with reasons for those not run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .questions import AuditedAttribute, ComputeOptions, PosedCriterion
 from .refusals import reason_of
 from .seeds import seed_of
 
-#: What makes the permutation tests of an audit shorter.
+#: Advice for permutation tests that take long.
 _ADVICE = (
     "Pass a smaller n_resamples, evidence='none' for no permutation tests, or progress=True to see "
     "how far it is"
 )
 
-#: Rows that all replicates of an evidence test visit, above which it stops once it is decided: they
-#: take some ten seconds of one core. Replicates of counts visit no rows.
+#: If all replicates of an evidence test visit more rows than this, which takes one core some ten
+#: seconds, the test stops as soon as it is decided. Replicates of counts visit no rows.
 _MOST_VISITED = 1e10
 _STOPS_EARLY = (
     "all {n_resamples:,} replicates of these rows would take long, so the tests stop once they are "
@@ -42,7 +42,7 @@ _STOPS_EARLY = (
     "permutation_test to draw them all"
 )
 
-Found = tuple[list[LensFinding], dict[str, Any]]
+LensRun = tuple[list[LensFinding], dict[str, Any]]
 
 
 def wanted_lenses(policy: Policy) -> tuple[LensName, ...]:
@@ -62,19 +62,19 @@ def available_lenses(policy: Policy, given: ModelInputs, table: AuditTable) -> l
     ]
 
 
-def run_lenses(setting: AuditContext, threshold: float) -> Found:
-    """Run the lenses that a policy asks for, beside the questions."""
+def run_lenses(setting: AuditContext, threshold: float) -> LensRun:
+    """Run the lenses of a policy other than its questions; return findings and results."""
     findings, results = [], {}
     for lens in wanted_lenses(setting.policy):
-        found: Iterator[tuple[LensFinding, Any]] = iter(())
+        runs: Iterator[tuple[LensFinding, Any]] = iter(())
         if lens == "projection":
-            found = _run_projections(setting, threshold)
+            runs = _run_projections(setting, threshold)
         elif lens != "permutation":
-            found = _of_model(lens, setting)
-        for finding, result in found:
+            runs = _run_model_lens(lens, setting)
+        for finding, result in runs:
             if result is not None:
-                told = dict.fromkeys((*result.warnings, *finding.warnings))
-                finding = replace(finding, warnings=tuple(told))
+                warnings = dict.fromkeys((*result.warnings, *finding.warnings))
+                finding = replace(finding, warnings=tuple(warnings))
             bound = setting.bound(lens, finding.attribute)
             findings.append(finding if bound is None else bound.give_verdict(finding))
             if result is not None:
@@ -83,7 +83,7 @@ def run_lenses(setting: AuditContext, threshold: float) -> Found:
 
 
 def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str | None:
-    """Return what a lens needs that was not given."""
+    """Return the inputs that a lens needs and does not have; None if it has all."""
     has_model = given.model is not None and given.form is not None
     needed = {
         "projection": (
@@ -104,24 +104,24 @@ def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str
     return needed.get(lens)
 
 
-def _of_model(lens: LensName, setting: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
-    """Run a lens that asks a model, or looks at features; say what it needs where that is not."""
+def _run_model_lens(lens: LensName, setting: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
+    """Run a lens that needs a model or features; without them return the reason."""
     needed = missing_inputs(lens, setting.given, setting.roles)
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
-    # Loaded where there is something to run only.
+    # Imported here, because most audits do not need these modules.
     from . import individual_lens, model_lenses
 
-    run_it = {
+    run_lens = {
         "individual": individual_lens.run_individual,
         "influence": model_lenses.run_influence,
         "extremes": model_lenses.run_extremes,
     }[lens]
-    return run_it(setting)
+    return run_lens(setting)
 
 
 def _run_projections(setting: AuditContext, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
-    """Project the scores of each attribute to the nearest ones that are fair."""
+    """Project the scores to the nearest fair ones, for each attribute."""
     computing = setting.computing
     for attribute in setting.attributes:
         roles = attribute.table.roles
@@ -193,9 +193,9 @@ def _add_verdict(
     attribute: AuditedAttribute,
     project_pair: Callable[..., ProjectionResult],
 ) -> LensFinding:
-    """Return a finding with the tests of all pairs: whether they depart by more than is tolerated.
+    """Return a finding with the tests of all pairs for a gap above the tolerance.
 
-    More than two groups have no common direction in which a gap could be tolerated.
+    Pairs are tested, because a gap among more than two groups has no common direction.
     """
     tests, measured = [], set()
     warnings: list[str] = []
@@ -211,7 +211,7 @@ def _add_verdict(
             continue
         measured |= set(pair)
         tests.append(bound.test_by_pvalues(_describe_departure(attribute, result)))
-    # Whether all groups together can be projected plays no part where pairs can.
+    # If pairs can be projected, it does not matter whether all groups together can.
     reason = None if measured else finding.reason
     coverage = setting.coverage(attribute, measured)
     return replace(
@@ -245,7 +245,7 @@ def _no_departure(attribute: AuditedAttribute, pair: tuple[Any, Any], reason: st
 
 
 def _describe_departure(attribute: AuditedAttribute, result: ProjectionResult) -> LensTest:
-    """Return a pair of groups, the one with the higher rate first."""
+    """Return the test of a pair of groups, the one with the higher rate first."""
     [found] = result.criteria
     sides = [
         (value, group_name(group, attribute.name), None if math.isnan(used) else round(used))
@@ -270,18 +270,18 @@ def _describe_departure(attribute: AuditedAttribute, result: ProjectionResult) -
 
 
 def with_evidence(
-    asked: Sequence[PosedCriterion],
+    posed_criteria: Sequence[PosedCriterion],
     findings: Sequence[QuestionFinding],
     evidence: Evidence,
     computing: ComputeOptions,
 ) -> tuple[tuple[QuestionFinding, ...], dict[str, Any]]:
-    """Add permutation tests of equality: of binding questions that fail, or of all questions.
+    """Add permutation tests of equality for binding questions that fail, or for all questions.
 
-    Pairs of groups are tested where a question compared them, as with a reference.
+    Only pairs of groups that a question compared are tested, as with a reference.
     """
     wanted: dict[str, list[tuple[PosedCriterion, QuestionFinding]]] = {}
     names: list[str | None] = []
-    for criterion, finding in zip(asked, findings, strict=True):
+    for criterion, finding in zip(posed_criteria, findings, strict=True):
         fails = finding.binding and finding.verdict == "fail"
         is_wanted = evidence == "permutation" or (fails and evidence == "failures")
         name = (
@@ -312,11 +312,12 @@ def _run_permutations(
 
     The questions are about one metric and one attribute.
     """
-    one, finding = questions[0]
+    criterion, finding = questions[0]
+    metric, attribute = criterion.metric, criterion.attribute
     groups = [group.group for group in finding.tested]
-    if len(groups) < 2 or one.question.posed is None:
+    if len(groups) < 2 or criterion.question.posed is None:
         return None
-    seed = seed_of(computing.seed, "evidence", one.metric.name, one.attribute.name)
+    seed = seed_of(computing.seed, "evidence", metric.name, attribute.name)
     settings = ComparisonSettings.checked(
         alternative="two-sided",
         adjust="holm",
@@ -330,18 +331,18 @@ def _run_permutations(
         n_threads=computing.n_threads,
         progress=computing.callback,
     )
-    posed = _posed_for_permutations(one, groups)
+    posed = _posed_for_permutations(criterion, groups)
     if posed is None:
         posed = pose_metric(
-            one.attribute.table,
-            one.metric,
+            attribute.table,
+            metric,
             groups=groups,
-            score_bins=computing.score_bins if one.metric.kind.takes_bins else None,
+            score_bins=computing.score_bins if metric.kind.takes_bins else None,
             pos_label=computing.pos_label,
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
-    posed = posed.of_pairs(_note_on_groups(questions, groups))
+    posed = posed.of_pairs(_pairs_to_test(questions, groups))
     if not _is_long(posed, settings.n_resamples):
         return compare_groups(posed, settings, _ADVICE)
     result = compare_groups(posed, replace(settings, adaptive=True), _ADVICE)
@@ -350,7 +351,7 @@ def _run_permutations(
 
 
 def _is_long(posed: PermutationQuestion, n_resamples: int) -> bool:
-    """Return whether all replicates of a permutation test take long, by its size alone."""
+    """Return whether all replicates of a permutation test would take long, by its size."""
     if posed.problem.drawing_engine != "stream":
         return False
     of_pairs, of_all = visited_rows(posed.problem, posed.pairs)
@@ -360,10 +361,10 @@ def _is_long(posed: PermutationQuestion, n_resamples: int) -> bool:
 def _posed_for_permutations(
     criterion: PosedCriterion, groups: Sequence[Any]
 ) -> PermutationQuestion | None:
-    """Return the question as it was posed, if its permutations are those of a test of equality.
+    """Return the posed question of a criterion if a test of equality can reuse it, else None.
 
-    The tests of an audit exchange all rows, where a test of equality exchanges within the strata
-    that the metric has of its own. The seed is part of problems of functions.
+    It cannot if the metric has its own strata: an audit exchanges all rows, a test of equality only
+    rows of the same stratum. Nor can it for metrics of functions, whose problem has the seed.
     """
     posed, kind = criterion.question.posed, criterion.metric.kind
     own_strata = criterion.metric.conditions_on is not None and not criterion.attribute.table.strata
@@ -375,10 +376,10 @@ def _posed_for_permutations(
     return replace(posed, pairs=pairs_of(keys, None), left_out=())
 
 
-def _note_on_groups(
+def _pairs_to_test(
     questions: Sequence[tuple[PosedCriterion, QuestionFinding]], groups: Sequence[Any]
 ) -> set[frozenset[Any]]:
-    """Return the pairs of groups of which some of these questions could fail; all if none did."""
+    """Return the pairs of groups that could fail in one of these questions; if none, all pairs."""
     pairs = set()
     for question, finding in questions:
         keys = [] if question.question.posed is None else question.question.posed.problem.keys
@@ -390,7 +391,7 @@ def _note_on_groups(
     for question, finding in questions:
         posed = question.question.posed
         if not finding.pairs and posed is not None:
-            # Without a tolerance the pairs are those whose values are shown.
+            # Without a tolerance a question has the pairs whose values are shown.
             keys = [group_label(key) for key in posed.problem.keys]
             pairs |= {frozenset((keys[i], keys[j])) for i, j in posed.pairs}
     everything = {frozenset(pair) for pair in combinations(groups, 2)}

@@ -1,4 +1,4 @@
-"""Influence and extremes in an audit, each where it can be run."""
+"""The lenses influence and extremes in an audit."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ from .lens_tolerances import groups_of_eligible_size, rate_of
 from .questions import AuditedAttribute
 from .refusals import reason_of
 
-#: Regressions of features on each other: rows times squared features up to which they are made.
+#: Features are regressed on each other only up to this number of rows times squared features.
 MOST_REGRESSED = 20_000_000
 
 
-Ran = tuple[LensFinding, Any]
+LensOutcome = tuple[LensFinding, Any]
 
 
-def _try_lens(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -> Ran:
-    """Run a lens; what it refuses is a finding, and stops nobody."""
+def _try_lens(
+    make: Callable[[], LensOutcome], lens: str, attribute: str, metric: str
+) -> LensOutcome:
+    """Run a lens; if it raises an error, return the error as the reason of its finding."""
     try:
         return make()
     except FairAuditError as error:
@@ -53,15 +55,15 @@ def _try_lens(make: Callable[[], Ran], lens: str, attribute: str, metric: str) -
 
 
 def _take_rows(form: FeatureForm, rows: Positions) -> Any:
-    """Return rows of features; all of them as they were given, with their index."""
+    """Return rows of features; if these are all rows, the original with its index."""
     return form.given if len(rows) == form.n_rows else form.take(rows)
 
 
 # -- influence ---------------------------------------------------------------------------------
 
 
-def run_influence(setting: AuditContext) -> Iterator[Ran]:
-    """Look for the features that go with the gap of the group that is worst off, by attribute."""
+def run_influence(setting: AuditContext) -> Iterator[LensOutcome]:
+    """Find the features related to the gap of the worst-off group, for each attribute."""
     form = setting.given.form
     assert form is not None
     for attribute in setting.attributes:
@@ -80,7 +82,7 @@ def run_influence(setting: AuditContext) -> Iterator[Ran]:
 
 def _explain_gap(
     setting: AuditContext, attribute: AuditedAttribute, metric: str, form: FeatureForm
-) -> Ran:
+) -> LensOutcome:
     target = _find_worst_group(setting.questions, attribute, metric)
     people = GroupMembership.from_attribute(attribute)
     columns = [name for name in ("y_true", "y_pred") if name in setting.roles]
@@ -88,7 +90,7 @@ def _explain_gap(
     decided: dict[str, Any] = {name: found[name][people.rows].astype(np.int64) for name in columns}
     n, width = len(people.rows), form.n_columns
 
-    def of(model: Any) -> Any:
+    def run_with(model: Any) -> Any:
         return influence_audit(
             decided.get("y_true"),
             decided["y_pred"],
@@ -107,13 +109,13 @@ def _explain_gap(
         notes.append(f"without the model: {n:,} rows of {width:,} features are too many for it")
         model = None
     try:
-        result = of(model)
+        result = run_with(model)
     except FairAuditError as error:
         reason = reason_of(error)
         if model is None:
             raise
-        # What goes with the gap needs no model; what moves the model's decisions does.
-        result = of(None)
+        # The features related to the gap need no model; those that move decisions do.
+        result = run_with(None)
         notes.append(f"without the model: {reason}")
     low, high = result.confidence_interval
     others = [group for group in attribute.groups if group != target]
@@ -157,12 +159,13 @@ def _question(
 def _find_worst_group(
     questions: Sequence[QuestionFinding], attribute: AuditedAttribute, metric: str
 ) -> Any:
-    """Return the group that is worst off; where decisions do not say so, that of the lowest."""
+    """Return the worst-off group; for a metric without direction, the one of the lowest value."""
     question = _question(questions, attribute, metric)
     groups = [group for group in question.tested if not math.isnan(group.value)]
     if len(groups) < 2:
         raise ArgumentError(
-            f"fewer than two groups of {attribute.name} have a {metric} that was tested"
+            f"fewer than two groups of {attribute.name} have a {metric} that could be tested",
+            argument="sensitive_features",
         )
     pick = max if question.worse_off == "higher" else min
     return pick(groups, key=lambda group: group.value).group
@@ -171,8 +174,8 @@ def _find_worst_group(
 # -- extremes ----------------------------------------------------------------------------------
 
 
-def run_extremes(setting: AuditContext) -> Iterator[Ran]:
-    """Compare the worst cases of groups when an attribute is flipped, by attribute."""
+def run_extremes(setting: AuditContext) -> Iterator[LensOutcome]:
+    """Compare the worst cases of groups when an attribute is flipped, for each attribute."""
     given = setting.given
     for attribute in setting.attributes:
         why = setting.why_not("extremes")
@@ -186,7 +189,7 @@ def run_extremes(setting: AuditContext) -> Iterator[Ran]:
         )
 
 
-def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> Ran:
+def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> LensOutcome:
     given = setting.given
     people = GroupMembership.from_attribute(attribute)
     design: dict[str, Any]
@@ -240,24 +243,26 @@ def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> Ran:
 
 
 def _check_column(form: FeatureForm, attribute: AuditedAttribute, people: GroupMembership) -> None:
-    """Refuse an attribute that is no column of X, or one that says something else there."""
-    otherwise = "extreme_test takes other columns, flip= and counterfactual_score="
+    """Refuse an attribute without a column in X, or whose column does not match the groups."""
+    otherwise = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
     if form.names is None:
         raise ArgumentError(
-            f"the columns of X have no names, so none is {attribute.name}; {otherwise}"
+            f"X has no column names, so {attribute.name} cannot be found in it. {otherwise}",
+            argument="X",
         )
     unlike = (
-        f"the levels of {attribute.name} in X are not its groups, so that a flip of "
-        f"one is none of the "
-        f"other; {otherwise}"
+        f"X has levels of {attribute.name} that are not its groups, so that flipping the column "
+        f"does not change the group. {otherwise}"
     )
     try:
         found = read_attribute(attribute.name, form)
     except ColumnError:
-        raise ArgumentError(f"{attribute.name} is no column of X to flip; {otherwise}") from None
+        raise ArgumentError(
+            f"X has no column {attribute.name} to flip. {otherwise}", argument="X"
+        ) from None
     except TooManyValuesError:
-        raise ArgumentError(unlike) from None
+        raise ArgumentError(unlike, argument="X") from None
     code = found.code[people.rows]
     both = len(np.unique(code * len(people.groups) + people.code))
     if not len(np.unique(code)) == len(np.unique(people.code)) == both:
-        raise ArgumentError(unlike)
+        raise ArgumentError(unlike, argument="X")

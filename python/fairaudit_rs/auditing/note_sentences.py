@@ -1,4 +1,4 @@
-"""The sentences of notes in an audit: templates, of which texts and patterns are made."""
+"""The templates of the notes of an audit, used to write and to read the text of audits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTES = {
         "verdict{labels}"
     ),
     "not_tested": "nothing is said about {groups}: not tested for {attribute}, {metric}",
-    # -- what surrounds the verdict --
+    # -- remarks on data and lenses --
     "flag": "{attribute} = {yes} is compared with everyone else ({same_attribute} = {no})",
     "several_flags": (
         "if attributes of 0 and 1 exclude each other, they can be combined to one whose groups are "

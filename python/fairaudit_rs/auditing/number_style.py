@@ -1,4 +1,4 @@
-"""Sizes of gaps in words: points for shares, numbers for the rest, and how sure a bound is."""
+"""Formats gaps and bounds for sentences: points for shares, numbers for the rest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 from ..results.words import number
 from .findings import LensFinding, QuestionFinding
 
-#: Digits of a bound next to its tolerance.
+#: Maximum number of digits that distinguish a bound from its tolerance.
 _MOST_DIGITS = 8
 
-Found = QuestionFinding | LensFinding
+AnyFinding = QuestionFinding | LensFinding
 
 
 def share(part: float) -> str:
@@ -19,7 +19,7 @@ def share(part: float) -> str:
 
 
 class NumberStyle:
-    """How sizes are told among so many comparisons."""
+    """The number format and confidence of an audit with a number of comparisons."""
 
     def __init__(self, alpha: float, n_tests: int, adjusts: bool = True) -> None:
         self.alpha, self.n_tests = alpha, n_tests
@@ -28,17 +28,17 @@ class NumberStyle:
 
     @property
     def confidence(self) -> str:
-        """The confidence of bounds."""
+        """The confidence of bounds in words."""
         return f"{100 * (1 - self.alpha):g} % confidence"
 
     @property
     def of_all(self) -> str:
-        """The confidence of the bounds of fails: of all at once where they are adjusted."""
+        """The confidence of the bounds of fails in words; if adjusted, for all at once."""
         together = " for all comparisons" if self.adjusts and self.n_tests > 1 else ""
         return f"{self.confidence}{together}, before the verdict was known"
 
-    def gap(self, found: Found, value: float) -> str:
-        """Return a difference, or a ratio."""
+    def gap(self, found: AnyFinding, value: float) -> str:
+        """Return a difference or a ratio in words."""
         if math.isnan(value):
             return number(value)
         if math.isinf(value):
@@ -47,8 +47,8 @@ class NumberStyle:
             return f"{value:.2f}"
         return f"{100 * value:.1f} points" if found.is_share else number(value)
 
-    def bound(self, found: Found, value: float) -> str:
-        """Return what the data allow; it reads as the tolerance only where it is the tolerance."""
+    def bound(self, found: AnyFinding, value: float) -> str:
+        """Return a bound with enough digits to differ from the tolerance, unless it equals it."""
         assert found.tolerance is not None
         text, limit = self.gap(found, value), self.gap(found, found.tolerance.value)
         if text != limit or value == found.tolerance.value:
@@ -56,7 +56,7 @@ class NumberStyle:
         is_points = found.is_share and found.tolerance.scale == "difference"
         for digits in range(2, _MOST_DIGITS):
             times, unit = (100, " points") if is_points else (1, "")
-            text, limit = (f"{times * at:.{digits}f}" for at in (value, found.tolerance.value))
+            text, limit = (f"{times * x:.{digits}f}" for x in (value, found.tolerance.value))
             if text != limit:
                 return f"{text}{unit}"
         return self.gap(found, value)

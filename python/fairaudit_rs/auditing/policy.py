@@ -1,4 +1,4 @@
-"""Policies: what a model is held to, and how sure a verdict has to be."""
+"""The class `Policy`: the criteria of an audit, and how certain its verdict must be."""
 
 from __future__ import annotations
 
@@ -37,71 +37,71 @@ __all__ = ["Criterion", "Policy"]
 
 #: The layout of dicts.
 _VERSION = 1
-#: Texts about a rule: what it is, since when, and how it stands.
+#: Text fields about a rule: its content, dates, source and legal status.
 TEXTS = ("description", "in_force", "as_of", "source", "status", "is_not", "reason")
 _SHARE = "a number above 0 and up to 1, such as 0.95"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Policy:
-    r"""A policy: criteria, and how sure a verdict has to be.
+    r"""A policy: the criteria of an audit, and how certain its verdict must be.
 
-    The same policy is built here, read from a file, or taken from the shelf by name. A verdict is
+    A policy is built in Python, read from a file, or taken from the presets by name. A verdict is
     *fail* when the data show a gap beyond a tolerance, *pass* when they show that there is none,
     and *inconclusive* otherwise.
 
     Parameters
     ----------
     name : str
-        What outputs call it.
+        The name of the policy in outputs.
     criteria : sequence of Criterion
-        What is asked. The binding ones make the verdict, the others inform.
+        The criteria. The binding ones decide the verdict, the others are informational.
     alpha : float
-        The most often that a verdict may be a false fail, over all binding questions together, and
-        a false pass.
+        The largest probability of a false fail, over all binding questions together, and of a false
+        pass.
     adjustment : {"holm", "none"}
         How p-values of failures are adjusted over all pairs of all binding questions.
     floor : int
-        Rows that count which a group needs to be compared, 30 or more. Of weighted rows those of
-        positive weight count, and they must be worth as many rows of equal weight. Groups that a
-        higher floor leaves out count as people for whom nothing is shown.
+        The minimum group size: eligible rows that a group needs to be compared, 30 or more. Rows of
+        weight 0 are not eligible, and weighted rows must be worth as many rows of equal weight.
+        People in groups that a higher minimum excludes count as not covered.
     min_coverage : float
         The share of people, by weight, who must be in compared groups for a pass, for every
         attribute.
     strict_coverage : float
-        The share of people, by weight, from which on a pass is one for all: below it the headline
-        says that it is not, and a strict run ends with 3.
+        The share of people, by weight, from which on a pass holds for all people. Below it the
+        headline restricts the pass to the tested groups, and a strict run ends with 3.
     favourable : str, number or bool, optional
         The favourable value of labels and decisions; None for the positive decision, or for the
         negative one of a punitive policy.
     punitive : bool
-        Whether the positive decision, of which metrics speak, is the unfavourable one.
+        Whether the positive decision, which metrics are about, is the unfavourable one.
     unknown : sequence of str
-        Labels that say that the group of a person is not known, whatever their case: such people
-        are counted, and are no group.
+        Values of an attribute, in any case, that mean that the group is not known. These people are
+        counted, but do not form a group.
     bands : dict
         Cuts of numeric attributes by name: (25, 45) makes the groups up to 25, above 25 up to 45,
         and above 45.
     lenses : str or sequence of str
-        What is computed: lenses by name, or "auto" for all that the input allows.
+        The lenses to run, by name, or "auto" for all that the input allows.
     intersections : {"inform", "bind", "skip"}
-        What the groups of several attributes together do. Two attributes together inform. Up to
-        three bind, in at most 2,000 comparisons; a pass is withheld while an intersection with two
-        groups of 30 rows was not asked: of more attributes or comparisons, or of a criterion with a
-        fixed reference.
+        How the groups of several attributes together are used. With "inform", two attributes at a
+        time, informational. With "bind", up to three, in at most 2,000 comparisons; a pass is
+        withheld while an intersection with two groups of 30 rows was not tested, because it needs
+        more attributes or comparisons, or because the criterion has a fixed reference.
     rule : {"us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"}, optional
-        The rule whose own numbers are reported beside.
+        The rule whose own numbers are reported beside the verdict.
     rule_options : dict
-        What ``nyc_ll144`` takes: ``sex`` and ``race``, the attributes that are these, where their
-        names do not say so; ``leave_out``, whether categories of fewer than 2 % have no impact
+        Options of ``nyc_ll144``: ``sex`` and ``race``, the attributes that hold these, if their
+        names do not show it; ``leave_out``, whether categories of fewer than 2 % have no impact
         ratio; ``date`` of the audit and ``data``, the source of the data, for the published table.
     has_pass : bool
-        Whether a pass exists; without it, what would be a pass is not asked for.
+        Whether the policy has a pass; without one, the best verdict is *no fail*.
     description, in_force, as_of, source, status, is_not : str
-        What the policy is; since when it is in force, when that was looked up, where it was read,
-        how it stands; and what it is not.
+        What the policy is; since when it is in force; when that was looked up; the source; the
+        legal status; and what the policy is not.
     reason : str
-        Why it was chosen, when nobody named it.
+        Why the policy was chosen, if the caller did not name one.
 
     Examples
     --------
@@ -177,13 +177,15 @@ class Policy:
         self._check_lenses()
         if self.punitive and self.rule is not None:
             raise ArgumentError(
-                f"punitive is True with the rule {self.rule}, which counts favourable decisions; "
-                "name the favourable value of the decisions by favourable instead",
+                f"punitive is True with the rule {self.rule}, which counts favourable decisions. "
+                "Remove it, and name the favourable value of the decisions as favourable.",
                 argument="punitive",
+                mentions=("rule", "favourable"),
+                code="conflicting-arguments",
             )
 
     def _check_lenses(self) -> None:
-        """Refuse criteria of lenses that the policy does not compute."""
+        """Refuse criteria about lenses that the policy does not run."""
         for criterion in self.criteria:
             if (
                 criterion.lens is not None
@@ -191,31 +193,30 @@ class Policy:
                 and criterion.lens not in self.lenses
             ):
                 raise ArgumentError(
-                    f"lenses is {list(self.lenses)!r}, without {criterion.lens}, of "
-                    f"which there is a "
-                    f"criterion; accepted: 'auto', or a list with {criterion.lens!r}",
+                    f"lenses is {list(self.lenses)!r}, but a criterion is about {criterion.lens}. "
+                    f"Use 'auto', or a list with {criterion.lens!r}.",
                     argument="lenses",
                 )
 
-    # -- from elsewhere ----------------------------------------------------------------------
+    # -- other constructors ------------------------------------------------------------------
 
     @classmethod
     def default(
         cls, *, labels: bool = False, decisions: bool = False, scores: bool = False
     ) -> Policy:
-        """Return the policy that is taken when none is given: one criterion binds.
+        """Return the default policy for the given columns; it has one binding criterion.
 
         Parameters
         ----------
         labels, decisions, scores : bool
-            What is known of each person.
+            Whether labels, decisions and scores are given.
 
         Returns
         -------
         Policy
             For labels and decisions ``opportunity``, for decisions alone ``four_fifths``, for
-            labels and scores ``calibration``. Its criteria are those that can be computed, and
-            ``reason`` says why it was chosen.
+            labels and scores ``calibration``. Criteria that cannot be computed are removed, and
+            ``reason`` says why the policy was chosen.
 
         Examples
         --------
@@ -225,17 +226,20 @@ class Policy:
         ('calibration', ['mean_residual, differences up to 0.05'])
         """
         given = {"labels": labels, "decisions": decisions, "scores": scores}
-        known = [name for name, there in given.items() if arguments.flag(name, there)]
+        known = [name for name, is_given in given.items() if arguments.flag(name, is_given)]
         if decisions:
             name = "opportunity" if labels else "four_fifths"
         elif labels and scores:
             name = "calibration"
         else:
             raise ArgumentError(
-                f"there is no default policy for {' and '.join(known) or 'nothing'}; accepted: "
-                "decisions, labels and decisions, or labels and scores"
+                f"there is no default policy for {' and '.join(known) or 'nothing'}. Give "
+                "decisions, labels and decisions, or labels and scores; or name a policy.",
+                argument="decisions",
+                mentions=("labels", "scores", "policy"),
+                code="missing-argument",
             )
-        preset = _on_the_shelf(name)
+        preset = _preset_without_options(name)
         columns = {_COLUMNS[name] for name in known}
         computed = [
             criterion
@@ -260,21 +264,21 @@ class Policy:
         Parameters
         ----------
         name : str
-            Ours are ``opportunity``, ``error_balance``, ``punitive``, ``parity``, ``four_fifths``,
-            ``predictive``, ``calibration`` and ``performance``; rules that others made, each with
-            its source and its standing, are ``us_eeoc``, ``nyc_ll144``, ``fair_lending`` and
+            Policies of this package: ``opportunity``, ``error_balance``, ``punitive``, ``parity``,
+            ``four_fifths``, ``predictive``, ``calibration`` and ``performance``. Rules of others,
+            each with its source and legal status: ``us_eeoc``, ``nyc_ll144``, ``fair_lending`` and
             ``co_insurance_draft``.
         ratio : float, optional
-            Of ``fair_lending``: the impact ratio below which a group is flagged, which no
+            For ``fair_lending`` only: the impact ratio below which a group is flagged, which no
             regulation sets; 0.8 and 0.9 are customary.
         references : dict, optional
-            Of ``fair_lending``: for each attribute the group that others are compared with, such as
+            For ``fair_lending`` only: the reference group of each attribute, such as
             ``{"race": "white"}``.
 
         Returns
         -------
         Policy
-            ``description``, ``in_force``, ``source``, ``status`` and ``is_not`` say what it is.
+            ``description``, ``in_force``, ``source``, ``status`` and ``is_not`` describe it.
 
         Examples
         --------
@@ -292,15 +296,16 @@ class Policy:
             for option, value in options.items():
                 if value is not None:
                     raise ArgumentError(
-                        f"{option} is {value!r}; accepted: None for {name}, and a value for "
-                        "fair_lending alone"
+                        f"{option} is {value!r}, but the preset {name} takes none. Remove it; only "
+                        "fair_lending has this option.",
+                        argument=option,
                     )
-            return _on_the_shelf(name)
+            return _preset_without_options(name)
         return cls(**{**content, "criteria": criteria})
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Policy:
-        """Return the policy that `to_dict` made a dict of; keys that it does not know are refused.
+        """Return the policy of a dict from `to_dict`; unknown keys are refused.
 
         Parameters
         ----------
@@ -311,11 +316,15 @@ class Policy:
         given = dict(content)
         version = given.pop("schema_version", _VERSION)
         if version != _VERSION:
-            raise ArgumentError(f"schema_version is {version!r}; accepted: {_VERSION}")
+            raise ArgumentError(
+                f"schema_version is {version!r}; accepted: {_VERSION}", argument="schema_version"
+            )
         for name in ("name", "criteria"):
             if name not in given:
                 raise ArgumentError(
-                    f"{name} is missing in a policy; accepted: {_NEEDED[name]}", argument=name
+                    f"{name} is missing in a policy. Add it: {_NEEDED[name]}.",
+                    argument=name,
+                    code="missing-argument",
                 )
         if not isinstance(given["criteria"], list | tuple):
             raise ArgumentTypeError(
@@ -327,56 +336,57 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """Return the policy that a file holds.
+        """Return the policy in a file.
 
         Parameters
         ----------
         path : str or Path
             A TOML file with a table ``[policy]`` and tables ``[[policy.criterion]]``, or a
             ``pyproject.toml`` that has them under ``tool.fairaudit``. Keys are those of `Policy`
-            and `Criterion`; ``preset`` takes a policy by name, whose other keys may be set. Errors
+            and `Criterion`; ``preset`` starts from a preset, which the other keys change. Errors
             name the key, its value and the line.
         """
         found = read_policy(path)
         if found.part("policy") is None:
             raise ArgumentError(
-                f"{found.name} has no table {found.header('policy')}; accepted: one with name and "
-                f"{found.header('policy', 'criterion')}, or with preset"
+                f"{found.name} has no table {found.header('policy')}. Add one with name and "
+                f"{found.header('policy', 'criterion')}, or with preset.",
+                argument="path",
             )
-        found.made(_checked_table, "policy")
+        found.convert(_checked_table, "policy")
         entries = found.part("policy", "criterion")
         criteria = entries and [
-            found.made(Criterion.from_dict, "policy", "criterion", place)
+            found.convert(Criterion.from_dict, "policy", "criterion", place)
             for place in range(len(entries))
         ]
-        return found.made(lambda table: _of_table(table, criteria), "policy")
+        return found.convert(lambda table: _of_table(table, criteria), "policy")
 
-    # -- what it says ------------------------------------------------------------------------
+    # -- contents and texts ------------------------------------------------------------------
 
     @property
     def binding(self) -> tuple[Criterion, ...]:
-        """The criteria that make the verdict."""
+        """The criteria that decide the verdict."""
         return tuple(criterion for criterion in self.criteria if criterion.binding)
 
     @property
     def informative(self) -> tuple[Criterion, ...]:
-        """The criteria that are reported beside."""
+        """The criteria that do not affect the verdict."""
         return tuple(criterion for criterion in self.criteria if not criterion.binding)
 
     def is_unknown(self, value: object) -> bool:
-        """Return whether a label says that the group of a person is not known, or is missing.
+        """Return whether a value of an attribute is missing or means that the group is not known.
 
         Parameters
         ----------
         value : str, number, bool or None
-            Text counts whatever its case and the blanks around it.
+            Case and surrounding blanks of text are ignored.
         """
         if not isinstance(value, str):
             return value is None or value != value
         return value.strip().casefold() in {name.strip().casefold() for name in self.unknown}
 
     def positive_label(self, values: Sequence[Label]) -> Label | None:
-        """Return the value of labels and decisions that is positive; None is that of the data.
+        """Return the positive value of labels and decisions; None if the policy names none.
 
         Parameters
         ----------
@@ -388,7 +398,7 @@ class Policy:
         found = [value for value in values if label_matches(value, self.favourable)]
         if not found:
             raise DataError(
-                f"favourable is {self.favourable!r}, which is no value of labels and decisions; "
+                f"favourable is {self.favourable!r}, which is not a value of labels and decisions; "
                 f"accepted: {', '.join(map(repr, values))}",
                 argument="favourable",
             )
@@ -397,18 +407,19 @@ class Policy:
         others = [value for value in values if not label_matches(value, self.favourable)]
         if len(others) != 1:
             raise DataError(
-                f"favourable is {self.favourable!r} and there are {len(others):,} other values; "
-                f'accepted for the punitive policy "{self.name}": one other, which is the positive',
+                f"favourable is {self.favourable!r} and there are {len(others):,} other values. "
+                f'The punitive policy "{self.name}" needs exactly one, the positive value; recode '
+                "labels and decisions to two values.",
                 argument="favourable",
             )
         return others[0]
 
     def describe(self) -> str:
-        """Return the policy in a line: the binding criteria, and the favourable decision."""
+        """Return the policy in one line: the binding criteria and the favourable decision."""
         return f"{self.binding_text()}; favourable: {self._favourable}"
 
     def binding_text(self) -> str:
-        """Return the binding criteria in a line, and how strict the policy is about them."""
+        """Return the binding criteria and the strictness settings in one line."""
         reason = f" (the default, because {self.reason})" if self.reason else ""
         binds = "; ".join(criterion.in_words for criterion in self.binding)
         parts = [f'policy "{self.name}"{reason}']
@@ -429,7 +440,7 @@ class Policy:
         return "the positive decision"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, from which `from_dict` makes the same again."""
+        """Return plain values for JSON, from which `from_dict` restores the policy."""
         plain_fields = {
             name: to_plain_value(getattr(self, name)) for name in _FIELDS if name != "criteria"
         }
@@ -439,7 +450,7 @@ class Policy:
         return {"schema_version": _VERSION, **plain_fields, "criteria": criteria}
 
     def to_toml(self) -> str:
-        """Return the text of a file from which `load` makes the same again, but for the reason."""
+        """Return the text of a file from which `load` restores the policy, except its reason."""
         policy = {name: getattr(self, name) for name in _KEYS if self._differs(name)}
         criteria = [("[[policy.criterion]]", criterion.to_dict()) for criterion in self.criteria]
         return write_toml([("[policy]", policy), *criteria])
@@ -454,7 +465,7 @@ class Policy:
         if (
             self.name in PRESETS
             and self.name != "fair_lending"
-            and self == _on_the_shelf(self.name)
+            and self == _preset_without_options(self.name)
         ):
             return f"Policy.preset({self.name!r})"
         named = [name for name in _FIELDS if name not in TEXTS and self._differs(name)]
@@ -467,29 +478,29 @@ class Policy:
 
     def __reduce__(self) -> tuple[Any, ...]:
         tables = {name: dict(getattr(self, name)) for name in _TABLES}
-        return _made, ({name: getattr(self, name) for name in _FIELDS} | tables,)
+        return _restore, ({name: getattr(self, name) for name in _FIELDS} | tables,)
 
 
-def _on_the_shelf(name: str) -> Policy:
-    """Return a preset that takes no options."""
+def _preset_without_options(name: str) -> Policy:
+    """Return a preset by name, for those without options."""
     content = PRESETS[name]
     return Policy(
         **{**content, "criteria": [Criterion(**criterion) for criterion in content["criteria"]]}
     )
 
 
-def _made(content: dict[str, Any]) -> Policy:
+def _restore(content: dict[str, Any]) -> Policy:
     return Policy(**content)
 
 
 _FIELDS = {entry.name: entry for entry in fields(Policy)}
 #: Fields that are tables.
 _TABLES = ("bands", "rule_options")
-#: Settings of how sure a verdict is, which the first line names where they are not the usual ones.
+#: Strictness settings, which the first line names if they differ from the defaults.
 _STRICTNESS = ("alpha", "adjustment", "floor", "min_coverage", "strict_coverage")
 _COLUMNS = {"labels": "y_true", "decisions": "y_pred", "scores": "y_score"}
 _NEEDED = {"name": "a text", "criteria": "a list of criteria, one or more"}
-#: Of ``[policy]`` in files, besides ``criterion``.
+#: Keys of ``[policy]`` in files, besides ``criterion``.
 _KEYS = [name for name in _FIELDS if name not in ("criteria", "reason")]
 _OF_FILES = ("preset", "ratio", "references", "criterion")
 
@@ -501,7 +512,8 @@ def _checked_table(table: object) -> None:
     entries = table.get("criterion", [])
     if not isinstance(entries, list):
         raise ArgumentTypeError(
-            f"criterion is {entries!r}; accepted: tables [[policy.criterion]], in two brackets"
+            f"criterion is {entries!r}; accepted: tables [[policy.criterion]], in two brackets",
+            argument="criterion",
         )
 
 
@@ -512,13 +524,18 @@ def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) ->
         for name in ("ratio", "references"):
             if name in table:
                 raise ArgumentError(
-                    f'{name} is {table[name]!r}; accepted with preset = "fair_lending" alone',
+                    f"{name} is {table[name]!r}, but there is no preset. Remove it, or add "
+                    'preset = "fair_lending".',
                     argument=name,
+                    mentions=("preset",),
                 )
-        for name, there in (("name", "name" in table), ("criterion", criteria)):
-            if not there:
+        for name, is_given in (("name", "name" in table), ("criterion", criteria)):
+            if not is_given:
                 raise ArgumentError(
-                    f"{name} is missing in [policy], which has no preset", argument=name
+                    f"{name} is missing in [policy], which has no preset. Add one of them.",
+                    argument=name,
+                    mentions=("preset",),
+                    code="missing-argument",
                 )
         return Policy(**given, criteria=criteria or ())
     name = arguments.choice("preset", table["preset"], get_args(PresetName))
@@ -526,11 +543,18 @@ def _of_table(table: Mapping[str, Any], criteria: Sequence[Criterion] | None) ->
     if not criteria:
         return replace(base, **given)
     if base.rule is not None:
-        raise ArgumentError(f"criterion is of no use with the rule {name}, whose text has its own")
+        raise ArgumentError(
+            f"criterion is given with the preset {name}, which defines its own criteria. Remove "
+            "[[policy.criterion]].",
+            argument="criterion",
+            mentions=("preset",),
+            code="conflicting-arguments",
+        )
     if "name" not in table:
         raise ArgumentError(
-            f"name is missing in [policy], whose criteria are not those of {name}; accepted: a "
-            "name of your own",
+            f"name is missing in [policy], whose criteria are not those of {name}. Give the policy "
+            "a name of its own.",
             argument="name",
+            code="missing-argument",
         )
     return replace(base, **{**dict.fromkeys(TEXTS, ""), **given}, criteria=criteria)

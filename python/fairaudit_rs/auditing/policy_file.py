@@ -1,7 +1,7 @@
 """Policies in files: ``fairaudit.toml``, or a table of ``pyproject.toml``.
 
-Strict: a key that is not known is an error that names the nearest one, and every error names the
-file and the line.
+Reading is strict: an unknown key is an error that names the nearest known one, and every error
+names the file and the line.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError, FileError
-from .criterion import check_names, known_keys
+from .keys import argument_of, check_names, known_keys
 from .toml_lines import Path, key_lines
 
-#: Columns of the data by the arguments that they are given to, and whether there may be several.
+#: Arguments that take columns of the data, and whether each takes several columns.
 ROLES = {
     "y_true": False,
     "y_pred": False,
@@ -39,26 +39,26 @@ class PolicyFile:
 
     name: str
     content: Mapping[str, Any]
-    #: Where the content stands in the file.
+    #: The path of the content inside the file.
     place: Path
     lines: Mapping[Path, int]
 
     def part(self, *keys: str | int) -> Any:
-        """Return what stands under keys; None where there is nothing."""
-        found: Any = self.content
+        """Return the value under nested keys; None if there is none."""
+        value: Any = self.content
         for key in keys:
-            if isinstance(key, str) and key not in found:
+            if isinstance(key, str) and key not in value:
                 return None
-            found = found[key]
-        return found
+            value = value[key]
+        return value
 
     def header(self, *keys: str) -> str:
-        """Return the header of a table, or of one of an array of tables."""
+        """Return the header of a table, or of an entry in an array of tables."""
         name = ".".join(map(str, (*self.place, *keys)))
         return f"[[{name}]]" if len(keys) > 1 else f"[{name}]"
 
-    def made(self, make: Callable[[Any], T], *keys: str | int) -> T:
-        """Make something of what stands under keys; errors say in which line."""
+    def convert(self, make: Callable[[Any], T], *keys: str | int) -> T:
+        """Convert the value under nested keys; errors name the file and the line."""
         content = self.part(*keys)
         try:
             return make(content)
@@ -68,20 +68,24 @@ class PolicyFile:
     def _located(
         self, error: FairAuditError, content: Any, keys: tuple[str | int, ...]
     ) -> FairAuditError:
-        """Return an error with the line of the key that its message begins with."""
+        """Return an error with the file and the line of its argument."""
         message = str(error)
         place = (*self.place, *keys)
         if isinstance(content, Mapping):
-            subjects = [key for key in content if message.startswith(f"{key} ")]
-            place = (*place, *sorted(subjects, key=len)[-1:])
+            key = argument_of(error.argument or "")
+            if key in content:
+                place = (*place, key)
             inner = re.match(r"\w+ of '([^']*)' is ", message)
             if inner and (*place, inner[1]) in self.lines:
                 place = (*place, inner[1])
         return type(error)(
-            f"{self.name}{self._at(place)}: {message}", argument=error.argument, code=error.code
+            f"{self.name}{self._line_of(place)}: {message}",
+            argument=error.argument,
+            mentions=error.mentions,
+            code=error.code,
         )
 
-    def _at(self, place: Path) -> str:
+    def _line_of(self, place: Path) -> str:
         """Return the line of a place, or of the nearest table around it."""
         while place and place not in self.lines:
             place = place[:-1]
@@ -89,7 +93,7 @@ class PolicyFile:
 
 
 def read_policy(path: str | FilePath) -> PolicyFile:
-    """Return what a file says of policy and roles."""
+    """Return the content of a file, whose only tables are the policy and the roles."""
     if not isinstance(path, str | FilePath):
         raise ArgumentTypeError(
             f"path is {path!r}; accepted: the path of a .toml file", argument="path"
@@ -99,11 +103,13 @@ def read_policy(path: str | FilePath) -> PolicyFile:
         text = FilePath(path).read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
-        raise ArgumentError(f"{name}, line {line}: is no UTF-8 text; accepted: TOML") from None
+        raise ArgumentError(
+            f"{name}, line {line}: not UTF-8 text. Save the file as UTF-8.", argument="path"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise FileError(f"{name} cannot be read: {reason}") from None
-    # As tomllib counts lines; a mark of the encoding is no part of the text.
+        raise FileError(f"{name} cannot be read: {reason}", argument="path") from None
+    # Lines are counted as tomllib does, without the byte order mark.
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         content = tomllib.loads(text)
@@ -119,26 +125,28 @@ def read_policy(path: str | FilePath) -> PolicyFile:
             lines=found.lines,
         )
     where = found.header() if place else "the file"
-    found.made(lambda whole: known_keys(where, whole, ["policy", "roles"]))
+    found.convert(lambda whole: known_keys(where, whole, ["policy", "roles"]))
     return found
 
 
 def _unreadable(name: str, text: str, reason: str) -> ArgumentError:
-    """Return the error of a text that is no TOML."""
+    """Return the error about a text that is not valid TOML."""
     match = re.search(r" \(at line (\d+), column \d+\)$| \(at end of document\)$", reason)
     if match is None:
-        return ArgumentError(f"{name}: is no TOML: {reason}")
+        return ArgumentError(f"{name}: not valid TOML: {reason}", argument="path")
     line = match[1] or 1 + text.rstrip("\n").count("\n")
-    return ArgumentError(f"{name}, line {line}: is no TOML: {reason[: match.start()]}")
+    return ArgumentError(
+        f"{name}, line {line}: not valid TOML: {reason[: match.start()]}", argument="path"
+    )
 
 
 def read_roles(path: str | FilePath) -> dict[str, Any]:
     """Return the columns that a file names in ``[roles]``, by argument.
 
-    ``combine`` has attributes by name, each with the columns of 0 and 1 that it is made of.
+    ``combine`` has attributes by name, each with the columns of 0 and 1 that are combined to it.
     """
     found = read_policy(path)
-    return {} if found.part("roles") is None else found.made(_roles, "roles")
+    return {} if found.part("roles") is None else found.convert(_roles, "roles")
 
 
 def _roles(content: Any) -> dict[str, Any]:
@@ -190,14 +198,14 @@ def write_toml(tables: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 
 def quote_key(key: str) -> str:
-    """Return a key, in quotes where it needs some."""
+    """Return a key, in quotes if TOML requires them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else value_text(key)
 
 
 def value_text(value: Any) -> str:
-    """Return a plain value as TOML writes it."""
+    """Return a plain value in TOML syntax."""
     if isinstance(value, str):
-        # JSON escapes as TOML does, but for this one letter; halves of surrogates are in no file.
+        # JSON and TOML escape alike except for DEL; lone surrogates cannot be encoded.
         text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         return text.encode("utf-8", "replace").decode()
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The fair metric that a policy gives: no row of an audit plays a part in it."""
+"""The class `PolicyMetric`: a fair metric that a policy gives, independent of the audited rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ class PolicyMetric:
     Parameters
     ----------
     features : sequence of str
-        Features that people may differ in at no cost. The name of a feature that was coded in
+        Features in which people may differ at no cost. The name of a feature that is coded in
         several columns means all of them.
     directions : sequence of dict
-        Directions at no cost, each a weight for every feature that takes part, in the units of X.
+        Directions in which people may differ at no cost, each with the weights of its features, in
+        the units of X.
     matrix : sequence of rows, optional
         The matrix of the squared distance, in the units of X, instead of features and directions.
     matrix_features : sequence of str
-        Which feature each row and column of the matrix is about.
+        The feature of each row and column of the matrix.
     units : dict
-        What counts as one in a feature, such as a standard deviation; 1 for features without.
+        The unit of each feature, such as its standard deviation; 1 for features not named.
     """
 
     features: Sequence[str] = ()
@@ -55,14 +56,16 @@ class PolicyMetric:
         if is_free == bool(self.matrix):
             raise ArgumentError(
                 f"fair_metric has {'both' if is_free else 'no'} features or directions and "
-                f"{'a' if is_free else 'no'} matrix; accepted: features, directions, or both of "
-                "them, or else a matrix",
+                f"{'a' if is_free else 'no'} matrix. Give features, directions or both; or else a "
+                "matrix.",
                 argument="fair_metric",
             )
         if len(self.matrix) != len(self.matrix_features):
             raise ArgumentError(
                 f"matrix_features has {len(self.matrix_features)} names, matrix has "
-                f"{len(self.matrix)} rows; accepted: the name of a feature for each row"
+                f"{len(self.matrix)} rows. Name one feature for each row.",
+                argument="matrix_features",
+                mentions=("matrix",),
             )
 
     @classmethod
@@ -71,7 +74,7 @@ class PolicyMetric:
         if isinstance(given, cls):
             return given
         if isinstance(given, Mapping):
-            known_keys("fair_metric", given, [entry.name for entry in fields(cls)])
+            known_keys("fair_metric", given, [entry.name for entry in fields(cls)], "fair_metric")
             return cls(**given)
         from ..individual.fair_metric import FairMetric
 
@@ -86,7 +89,7 @@ class PolicyMetric:
         return cls(matrix=given.D.tolist(), matrix_features=called, units=units)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values: what is given."""
+        """Return the fields that are given, as plain values."""
         found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return {name: _plain(value) for name, value in found.items() if value}
 
@@ -98,7 +101,7 @@ class PolicyMetric:
         from ..individual.question import chosen_features
 
         called = features.called
-        place = {name: at for at, name in enumerate(called)}
+        place = {name: position for position, name in enumerate(called)}
         units = np.ones(len(called))
         for name, unit in (self.units or {}).items():
             units[_place(place, name, "units")] = unit
@@ -106,14 +109,14 @@ class PolicyMetric:
             lacking = [name for name in called if name not in self.matrix_features]
             if lacking:
                 raise ColumnError(
-                    f"fair_metric has no row for the feature {lacking[0]!r}; accepted: a row for "
-                    "each feature of X",
+                    f"fair_metric has no row for the feature {lacking[0]!r}. Give a row for each "
+                    "feature of X.",
                     argument="fair_metric",
                 )
             order = [_place(place, name, "matrix_features") for name in self.matrix_features]
             matrix = np.zeros((len(called), len(called)))
             matrix[np.ix_(order, order)] = np.array(self.matrix)
-            made = FairMetric.matrix(matrix * np.outer(units, units))
+            metric = FairMetric.matrix(matrix * np.outer(units, units))
         else:
             rows = []
             if self.features:
@@ -124,15 +127,15 @@ class PolicyMetric:
                 for name, weight in direction.items():
                     row[_place(place, name, "directions")] = weight
                 rows.append(row / units)
-            made = FairMetric.directions(np.array(rows))
-        if not made.rank:
+            metric = FairMetric.directions(np.array(rows))
+        if not metric.rank:
             raise ArgumentError(
-                "fair_metric makes all people alike: no difference costs anything; accepted: fewer "
-                "features and directions",
+                "fair_metric makes all people alike: no difference costs anything. Give fewer "
+                "features and directions.",
                 argument="fair_metric",
             )
-        kind = f"{made.kind}, given by the policy"
-        return replace(made, kind=kind, units=units, feature_names=features.names)
+        kind = f"{metric.kind}, given by the policy"
+        return replace(metric, kind=kind, units=units, feature_names=features.names)
 
     def __str__(self) -> str:
         free = [*self.features, *(" + ".join(direction) for direction in self.directions)]
@@ -151,8 +154,9 @@ def _place(place: Mapping[str, int], name: str, key: str) -> int:
         from ..data.columns import list_some
 
         raise ColumnError(
-            f"{key} of fair_metric names {name!r}, which is no feature of X; accepted: "
+            f"{key} of fair_metric names {name!r}, which is not a feature of X; accepted: "
             f"{list_some(list(place), 20)}",
+            argument=key,
             mentions=("fair_metric",),
         )
     return place[name]
@@ -178,17 +182,20 @@ def _units(given: object) -> dict[str, float]:
 def _directions(given: object) -> tuple[dict[str, float], ...]:
     accepted = "a list of tables, each with weights of features"
     if not arguments.is_listing(given) or isinstance(given, Mapping):
-        raise ArgumentTypeError(f"directions is {given!r}; accepted: {accepted}")
+        raise ArgumentTypeError(
+            f"directions is {given!r}; accepted: {accepted}", argument="directions"
+        )
     found = []
     for entry in given:
         if not isinstance(entry, Mapping):
-            raise ArgumentTypeError(f"directions holds {entry!r}; accepted: {accepted}")
+            raise ArgumentTypeError(
+                f"directions holds {entry!r}; accepted: {accepted}", argument="directions"
+            )
         weights = {str(name): _number(f"weight of {str(name)!r}", entry[name]) for name in entry}
         if not any(weights.values()):
             raise ArgumentError(
-                f"directions holds {dict(entry)!r}, which is no direction; accepted: "
-                f"{accepted}, not "
-                "all 0"
+                f"directions holds {dict(entry)!r}; accepted: {accepted}, not all 0",
+                argument="directions",
             )
         found.append(weights)
     return tuple(found)
@@ -196,16 +203,21 @@ def _directions(given: object) -> tuple[dict[str, float], ...]:
 
 def _matrix(given: object) -> tuple[tuple[float, ...], ...]:
     if not arguments.is_listing(given) or isinstance(given, Mapping):
-        raise ArgumentTypeError(f"matrix is {given!r}; accepted: a list of rows of numbers")
+        raise ArgumentTypeError(
+            f"matrix is {given!r}; accepted: a list of rows of numbers", argument="matrix"
+        )
     rows: list[tuple[float, ...]] = []
     for row in given:
         if not arguments.is_listing(row):
-            raise ArgumentTypeError(f"matrix holds {row!r}; accepted: rows of numbers")
+            raise ArgumentTypeError(
+                f"matrix holds {row!r}; accepted: rows of numbers", argument="matrix"
+            )
         rows.append(tuple(_number("matrix", value) for value in row))
     if any(len(row) != len(rows) for row in rows):
         raise ArgumentError(
             f"matrix has {len(rows)} rows of {sorted({len(row) for row in rows})} numbers; "
-            "accepted: a square matrix"
+            "accepted: a square matrix",
+            argument="matrix",
         )
     return tuple(rows)
 

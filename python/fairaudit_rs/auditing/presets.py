@@ -1,7 +1,7 @@
-"""Policies that have a name: ours, and rules that others made, as plain data.
+"""The presets as plain data: policies of this package, and rules of others.
 
-A preset of a rule is an engine, not advice: it computes what the rule's text asks for. It says
-since when the rule is in force, where it was read, how it stands, and what it is not.
+A preset of a rule is an engine, not advice: it computes what the rule's text asks for. It records
+since when the rule is in force, its source and legal status, and what the rule is not.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: What a policy is made of, by the names of its fields; criteria as those of `Criterion`.
+#: The fields of a policy by name; criteria as the fields of `Criterion`.
 Content = Mapping[str, Any]
 
-#: When the texts of the rules and their standing were looked up.
+#: When the texts and the legal status of the rules were looked up.
 _AS_OF = "2026-11-20"
 _OURS = "fairaudit_rs; docs/policy.md has the reasons"
 _NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
@@ -26,7 +26,7 @@ def _informs(metric: str, **threshold: float) -> dict[str, Any]:
     return {"metric": metric, "binding": False, **threshold}
 
 
-#: Tolerances of what is told beside; those of means and of whole scores are half of those of rates.
+#: Usual tolerances: those of means and of scores are half of those of rates.
 _RATE = {"tolerance": 0.1}
 _SCORE = {"tolerance": 0.05}
 

@@ -1,6 +1,7 @@
-"""A proposal for the roles of columns: attributes, labels, decisions and scores.
+"""Proposes the roles of the columns in a file, and writes them as a policy file.
 
-Guesses by name and by content, made to be read and corrected: nothing is audited on their account.
+The roles (attributes, labels, decisions, scores, weights) are guessed by name and content. The user
+reads and corrects them; no audit uses them directly.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .policy import Policy
 from .policy_file import quote_key, value_text
 from .values import LEAST_FLOOR
 
-#: Words in names of columns, by what they hold; the first fitting one counts.
+#: Words in the names of columns by role; the first word that fits decides.
 _NAMES = {
     "sensitive_features": "sex gender race ethnicity ethnic age nationality citizenship religion "
     "disability marital marital_status married marriage country_birth birthplace native_country "
@@ -24,9 +25,9 @@ _NAMES = {
     "y_score": "score scores prob proba probability risk y_score p_hat predicted_probability",
     "sample_weight": "weight weights sample_weight fnlwgt survey_weight",
 }
-#: In the order in which they are printed.
+#: The roles in the order in which they are printed.
 _ROLES = ("sensitive_features", "y_score", "y_pred", "y_true", "sample_weight")
-#: Words in names of columns of 0 and 1 that are values of race or sex, and words beside them.
+#: Words in the names of 0/1 columns that are values of race or sex, and words that go with them.
 _RACES = {
     *("black", "white", "asian", "hispanic", "latino", "latina", "caucasian", "african"),
     *("native", "indigenous", "pacific"),
@@ -43,16 +44,15 @@ _AGES = (25, 45)
 
 
 def missing_texts(columns: Sequence[FileColumn]) -> tuple[str, ...]:
-    """Return the texts of columns that usually stand for a missing value."""
-    found = {value for column in columns for value in column.marks}
-    return tuple(sorted(found))
+    """Return the texts in columns that usually mean a missing value."""
+    texts = {value for column in columns for value in column.marks}
+    return tuple(sorted(texts))
 
 
 def combinations_of(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]:
-    """Return columns of 0 and 1 that seem to be the values of one attribute, by its name.
+    """Return 0/1 columns that seem to be the values of one attribute, by attribute.
 
-    Those that begin with the same attribute, as race_black and race_white, and those that are
-    named after races.
+    Their names begin with the same attribute, as race_black and race_white, or are those of races.
     """
     known = {*_NAMES["sensitive_features"].split()}
     found: dict[str, list[FileColumn]] = {}
@@ -64,7 +64,7 @@ def combinations_of(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]
         if column.is_flag and attribute is not None:
             found.setdefault(attribute, []).append(column)
     names = {column.name for column in columns}
-    return {name: ones for name, ones in found.items() if len(ones) > 1 and name not in names}
+    return {name: flags for name, flags in found.items() if len(flags) > 1 and name not in names}
 
 
 def _is_named_after(values: set[str], column: FileColumn) -> bool:
@@ -91,15 +91,15 @@ def _combined(name: str, flags: Sequence[FileColumn]) -> FileColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """Which columns are what."""
+    """The proposed roles of columns."""
 
     columns: tuple[FileColumn, ...]
     roles: dict[str, list[FileColumn]]
     #: All columns that may hold decisions or labels, the likeliest first.
     candidates: tuple[Candidate, ...]
-    #: What is audited: decisions, or labels where there are no decisions; None: neither was found.
+    #: The audited column: decisions, or labels if there are no decisions; None without both.
     decided: Candidate | None
-    #: Labels that are the opposite of what is decided, and go by another name.
+    #: Labels whose favourable value is the opposite of that of the decisions, under another name.
     opposite: Candidate | None = None
     #: Attributes by name that are combined from columns of 0 and 1.
     combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -113,19 +113,19 @@ class Proposal:
         attributes: Sequence[str] | None = None,
         combine: Mapping[str, Sequence[FileColumn]] | None = None,
     ) -> Proposal:
-        """Guess roles by names, values and places; what is named is taken as it is.
+        """Guess roles by names, values and positions, except those that the caller names.
 
         ``combine`` has attributes by name, each with columns of 0 and 1 that exclude each other.
         """
-        made = [_combined(name, flags) for name, flags in (combine or {}).items()]
-        by_name = {column.name: column for column in [*columns, *made]}
+        combined = [_combined(name, flags) for name, flags in (combine or {}).items()]
+        by_name = {column.name: column for column in [*columns, *combined]}
         roles = _roles_by_name(columns)
         parts = {flag.name for flags in (combine or {}).values() for flag in flags}
         single = [feature for feature in roles["sensitive_features"] if feature.name not in parts]
-        roles["sensitive_features"] = [*single, *made]
+        roles["sensitive_features"] = [*single, *combined]
         if attributes is not None:
             roles["sensitive_features"] = [by_name[name] for name in attributes]
-        taken = {column.name for ones in roles.values() for column in ones} | parts
+        taken = {column.name for fitting in roles.values() for column in fitting} | parts
         taken -= {decisions, labels}
         weights = {column.name for column in columns if _could_be("sample_weight", column)}
         last = next(
@@ -167,17 +167,19 @@ class Proposal:
 
     @property
     def cut(self) -> str | None:
-        """The cut of numbers that stands for decisions, as ``grade=10``."""
-        one = self.decided
-        return None if one is None or one.cut is None else f"{one.name}={one.cut:g}"
+        """The cut that makes decisions of numbers, as ``grade=10``."""
+        decided = self.decided
+        if decided is None or decided.cut is None:
+            return None
+        return f"{decided.name}={decided.cut:g}"
 
     @property
     def has_labels_only(self) -> bool:
-        """Return whether labels are compared in the place of decisions."""
+        """Return whether labels are compared instead of decisions."""
         return self.decided is not None and not self.decided.is_decision
 
     def policy(self) -> Policy | None:
-        """Return the default policy for what there is; None where that is not enough."""
+        """Return the default policy for these roles; None if they are not enough."""
         has = {name: bool(self.roles[f"y_{name}"]) for name in ("true", "pred", "score")}
         has["pred"] = has["pred"] or self.cut is not None
         if not has["pred"] and not (has["true"] and has["score"]):
@@ -185,17 +187,17 @@ class Proposal:
         return Policy.default(labels=has["true"], decisions=has["pred"], scores=has["score"])
 
     def lacking(self) -> str | None:
-        """Return what an audit needs and was not found; None where there is all of it."""
+        """Return the missing role that an audit needs; None if it has all."""
         if self.policy() is None:
             return "decisions or labels"
         return None if self.roles["sensitive_features"] else "attributes of people"
 
     def favourable(self) -> Any:
-        """Return the value that people want, by names and values; None: not known."""
-        one = self.decided
-        if one is None:
-            one = next((c for c in self.candidates if c.column in self.roles["y_true"]), None)
-        return None if one is None else one.favourable
+        """Guess the value that people want, by names and values; None if unknown."""
+        decided = self.decided
+        if decided is None:
+            decided = next((c for c in self.candidates if c.column in self.roles["y_true"]), None)
+        return None if decided is None else decided.favourable
 
 
 def _roles_by_name(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]:
@@ -203,7 +205,7 @@ def _roles_by_name(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]
     roles: dict[str, list[FileColumn]] = {name: [] for name in _NAMES}
     for role, words in _NAMES.items():
         known = words.split()
-        taken = {column.name for ones in roles.values() for column in ones}
+        taken = {column.name for fitting in roles.values() for column in fitting}
         fitting = [
             (min(known.index(word) for word in column.words & {*known}), column)
             for column in columns
@@ -223,14 +225,14 @@ def _roles_by_name(columns: Sequence[FileColumn]) -> dict[str, list[FileColumn]]
         ][:1]
     found = roles["sensitive_features"]
     if any("age" in column.words and not column.is_number for column in found):
-        # Groups of ages are there already.
+        # The file has age groups already.
         found = [column for column in found if "age" not in column.words or not column.is_number]
     roles["sensitive_features"] = found
     return roles
 
 
 def _are_opposite(decision: Candidate, label: Candidate) -> bool:
-    """Return whether the favourable value of labels is not the one of decisions, or not their 1."""
+    """Return whether labels have another favourable value than decisions, which is not their 1."""
     if label.favourable is None or decision.favourable is None:
         return False
     wanted = plain_text(label.favourable)
@@ -241,7 +243,7 @@ def _are_opposite(decision: Candidate, label: Candidate) -> bool:
 
 
 def _could_be(role: str, column: FileColumn) -> bool:
-    """Return whether the content of a column is as its role has it."""
+    """Return whether the content of a column fits a role."""
     if role == "sensitive_features":
         return 2 <= column.n_values <= MOST_GROUPS or (column.is_number and "age" in column.words)
     if role == "y_score":
@@ -264,9 +266,9 @@ def listed_values(column: FileColumn) -> str:
 
 
 def unsaid_values(proposal: Proposal) -> list[str]:
-    """Return the two texts of which somebody must say which is favourable; none where it is known.
+    """Return the two values of which the user must name the favourable one; [] if it is known.
 
-    Of numbers the audit takes 1, but 1 and 2 say as little as two texts.
+    For 0 and 1 an audit takes 1; for 1 and 2 it cannot know, as for two texts.
     """
     decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
     if not decided or proposal.favourable() is not None:
@@ -275,7 +277,7 @@ def unsaid_values(proposal: Proposal) -> list[str]:
 
 
 def question_of(proposal: Proposal) -> str | None:
-    """Return what must be said before an audit: which of two values is favourable."""
+    """Return the question which of two values is favourable; None if it is known."""
     values = unsaid_values(proposal)
     if not values:
         return None
@@ -287,8 +289,8 @@ def question_of(proposal: Proposal) -> str | None:
     )
 
 
-def told_of(proposal: Proposal) -> list[str]:
-    """Return what was guessed of decisions and labels, in lines for people."""
+def describe_guesses(proposal: Proposal) -> list[str]:
+    """Return the guesses about decisions and labels, in lines for users."""
     lines = []
     for name, columns in proposal.combine.items():
         lines.append(f"{name}: combined from {', '.join(columns)}")
@@ -303,10 +305,10 @@ def told_of(proposal: Proposal) -> list[str]:
             f"no decisions of a model were found: the labels in {decided.name} are compared "
             "between the groups, as if they were decisions"
         )
-    one = proposal.opposite
-    if one is not None and decided is not None:
+    label = proposal.opposite
+    if label is not None and decided is not None:
         lines.append(
-            f"{one.name} is left out: its favourable value is {one.favourable}, and that of "
+            f"{label.name} is not used: its favourable value is {label.favourable}, and that of "
             f"{decided.name} is {decided.favourable}. Make a column of labels with the same meaning"
         )
     return lines
@@ -315,10 +317,10 @@ def told_of(proposal: Proposal) -> list[str]:
 def proposed_text(
     data: str, commands: Sequence[str], proposal: Proposal, favourable: str | None
 ) -> str:
-    """Return the text of a policy file, with the reason of every line, and what to run then."""
+    """Return the text of a policy file, with the reason of every line and the next commands."""
     lines = [
         f"# Proposed by `fairaudit init` after a look at {escape_controls(data)}.",
-        "# Read it before you audit: what binds is your choice, and names of columns are guesses.",
+        "# Read it before you audit: which criteria bind is your choice, and columns are guesses.",
         *(f"#   {escape_controls(command)}" for command in commands),
         "",
         *_policy_lines(proposal, favourable),
@@ -342,7 +344,7 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     lines += [
         "# The most often that a fail, or a pass, may be false.",
         f"alpha = {policy.alpha}",
-        "# Rows that count which a group needs to be compared.",
+        "# Eligible rows that a group needs to be compared.",
         f"floor = {policy.floor}",
         "# The share of people who must be in compared groups for a pass.",
         f"min_coverage = {policy.min_coverage}",
@@ -370,12 +372,12 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
 
 
 def _is_cut(column: FileColumn) -> bool:
-    """Return whether an attribute is numbers that are cut into bands."""
+    """Return whether an attribute holds ages, which are cut into bands."""
     return column.is_number and not column.is_binary and "age" in column.words
 
 
 def _cuts(column: FileColumn) -> tuple[float, float]:
-    """Return where ages are cut; where the usual cuts make no three groups, in thirds."""
+    """Return the cuts of ages: the usual ones, or thirds if these do not make three groups."""
     if column.low <= _AGES[0] and _AGES[1] < column.high:
         return _AGES
     low, high = (int(cut) if cut == int(cut) else cut for cut in column.thirds)
@@ -383,7 +385,7 @@ def _cuts(column: FileColumn) -> tuple[float, float]:
 
 
 def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
-    """Say which value is favourable, or ask."""
+    """Return the lines with the favourable value, or with the question which one it is."""
     decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
     if not decided:
         return ["# favourable = 1"]
@@ -420,7 +422,7 @@ def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
 
 
 def _role_lines(proposal: Proposal) -> list[str]:
-    lines = [f"# {escape_controls(line)}." for line in told_of(proposal)]
+    lines = [f"# {escape_controls(line)}." for line in describe_guesses(proposal)]
     for role, what in (
         ("sensitive_features", "Attributes whose groups are compared."),
         ("y_true", "What turned out: labels."),
@@ -435,7 +437,7 @@ def _role_lines(proposal: Proposal) -> list[str]:
             what = "Labels in the place of decisions."
         lines.append(f"# {what}")
         if role == "sensitive_features":
-            lines += [f"#   {_told(column)}" for column in found]
+            lines += [f"#   {_describe_groups(column)}" for column in found]
         if not found:
             others = [column.name for column in proposal.columns if _could_be(role, column)][
                 :_MOST_LISTED
@@ -452,13 +454,13 @@ def _role_lines(proposal: Proposal) -> list[str]:
                     f"combine = {value_text(proposal.combine)}",
                 ]
         else:
-            # A weight is no weight only because it is called so.
+            # The name alone does not make a column a weight: the user decides.
             mark = "# " if role == "sample_weight" else ""
             lines.append(f"{mark}{role} = {value_text(found[0].name)}")
     return lines
 
 
-def _told(column: FileColumn) -> str:
+def _describe_groups(column: FileColumn) -> str:
     """Return the groups of an attribute with their sizes."""
     missing = f", missing {column.n_missing:,}" if column.n_missing else ""
     if column.n_values > MOST_GROUPS:

@@ -1,4 +1,4 @@
-"""The questions of a policy: asked of all attributes, tested together, each with its verdict."""
+"""The questions of an audit: poses each criterion for each attribute, tests all, gives verdicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .seeds import seed_of
 from .sentences import fill_part
 
 _WHY_NOT = "the data hold no {}"
-#: What columns are called in sentences.
+#: The names of columns in sentences.
 _COLUMNS = {"y_true": "labels", "y_pred": "decisions", "y_score": "scores"}
 
 
@@ -53,22 +53,22 @@ class AuditedAttribute:
 
     name: str
     table: AuditTable
-    #: The groups by name; those of unknown people are not among them.
+    #: The groups by name, without those that mean "unknown".
     groups: tuple[Any, ...]
-    #: People whose group is not known: without a value, or with a label that says so.
+    #: People whose group is not known: the value is missing, or means "unknown".
     n_unknown: int
-    #: The attributes that make the groups together.
+    #: The single attributes whose combinations are the groups.
     parts: tuple[str, ...]
     #: The share of people by weight whose group is not known; None without weights.
     share_unknown: float | None = None
-    #: What a reader must know of how the groups were read.
+    #: Notes on how the groups were read.
     notes: tuple[str, ...] = ()
 
     @classmethod
     def from_table(
         cls, table: AuditTable, names: Sequence[str], policy: Policy
     ) -> AuditedAttribute:
-        """Take one attribute or several of a table."""
+        """Return one attribute of a table, or the intersection of several."""
         chosen = table.by(*names)
         cells = chosen.cells(columns=())
         sizes = cells.group_sizes()
@@ -87,20 +87,20 @@ class AuditedAttribute:
 
     @property
     def is_intersection(self) -> bool:
-        """Return whether several attributes make the groups."""
+        """Return whether the groups are combinations of several attributes."""
         return len(self.parts) > 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosedCriterion:
-    """A criterion, asked of an attribute."""
+    """A criterion, posed for an attribute."""
 
     criterion: Criterion
     attribute: AuditedAttribute
     binding: bool
     metric: Metric
     question: ToleranceQuestion
-    #: Why a binding question was not asked, which stands in the way of a pass.
+    #: Why a binding question was skipped, which withholds a pass.
     why_skipped: str | None = None
 
     @property
@@ -111,23 +111,23 @@ class PosedCriterion:
 
     @property
     def family_key(self) -> Hashable:
-        """The key of questions that count once, because their pairs have the same gaps."""
+        """The key of questions whose pairs have the same gaps, which count once."""
         tolerance = self.question.tolerance
         assert tolerance is not None
         is_gap = tolerance.scale == "difference"
         of_metric = gap_key(self.metric) if is_gap else self.metric.name
         if self.criterion.is_chosen_reference:
-            # What one metric has highest, another one with the same gaps has lowest.
+            # Metrics with the same gaps can have different highest groups.
             of_metric = self.metric.name
         return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
 
 
-def asked_of(
+def pose_criteria(
     policy: Policy, attributes: Sequence[AuditedAttribute], computing: ComputeOptions
 ) -> list[PosedCriterion]:
-    """Ask every criterion of every attribute that it is about.
+    """Pose every criterion for every attribute that it covers.
 
-    Replicates that are too few for the comparisons so far are refused before more is read.
+    Too few replicates for the comparisons so far are refused before more data are read.
     """
     found: list[PosedCriterion] = []
     for criterion in policy.criteria:
@@ -157,15 +157,15 @@ def asked_of(
 
 
 def _check_resamples(
-    asked: Sequence[PosedCriterion], policy: Policy, computing: ComputeOptions
+    posed_criteria: Sequence[PosedCriterion], policy: Policy, computing: ComputeOptions
 ) -> None:
-    """Refuse replicates that are too few for the binding questions about single attributes."""
-    single = [criterion for criterion in asked if not criterion.attribute.is_intersection]
+    """Refuse too few replicates for the binding questions about single attributes."""
+    single = [criterion for criterion in posed_criteria if not criterion.attribute.is_intersection]
     Family.from_questions(single, policy, computing).check_resamples()
 
 
 def skipped_finding(criterion: Criterion, attribute: AuditedAttribute, why: str) -> PosedCriterion:
-    """Return a binding question that is not asked, with the reason."""
+    """Return a binding question that is skipped, with the reason."""
     assert criterion.metric is not None
     metric = metrics.get(criterion.metric)
     return PosedCriterion(
@@ -187,7 +187,7 @@ def _tolerance(criterion: Criterion) -> Tolerance | None:
 def _is_about(criterion: Criterion, attribute: AuditedAttribute) -> bool:
     if not attribute.is_intersection:
         return criterion.covers(attribute.name)
-    # A group as reference is one of an attribute.
+    # A reference group belongs to one attribute, so it has no meaning in intersections.
     return not criterion.is_fixed_reference and all(
         map(criterion.covers, attribute.table.feature_names)
     )
@@ -207,8 +207,10 @@ def _pose_criterion(
     if missing:
         if binding:
             raise ArgumentError(
-                f"{missing[0]} is None; {metric.name}, which binds in the policy {policy.name!r}, "
-                "needs it"
+                f"{missing[0]} is None, but {metric.name} needs it and binds in the policy "
+                f"{policy.name!r}. Pass {missing[0]}=, or set binding to false.",
+                argument=missing[0],
+                code="missing-argument",
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)
@@ -234,7 +236,7 @@ def _pose_criterion(
             **options,
         )
     except FairAuditError as error:
-        # What informs beside the verdict stops nobody.
+        # An error in a non-binding question must not stop the audit.
         if binding:
             raise
         return _unasked(metric, tolerance, table, reason_of(error))
@@ -256,38 +258,38 @@ def _unasked(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Family:
-    """All pairs of all binding questions, which are judged together.
+    """All pairs of all binding questions, whose p-values are adjusted together.
 
-    Tests of other lenses that bind count too, as comparisons that are not rejected.
+    Tests of binding lenses count too, as comparisons that are not rejected.
     """
 
     policy: Policy
     computing: ComputeOptions
     n_tests: int
-    #: The questions that count, by what makes them one.
+    #: The counted questions by `PosedCriterion.family_key`.
     counted: dict[Hashable, PosedCriterion] = field(default_factory=dict)
 
     @classmethod
     def from_questions(
         cls,
-        asked: Sequence[PosedCriterion],
+        posed_criteria: Sequence[PosedCriterion],
         policy: Policy,
         computing: ComputeOptions,
         n_others: int = 0,
     ) -> Family:
-        """Take the binding questions; of those with the same gaps the first one counts.
+        """Return the family of the binding questions; of those with the same gaps one counts.
 
-        ``n_others`` are the tests of other lenses.
+        ``n_others`` is the number of tests of other lenses.
         """
         counted: dict[Hashable, PosedCriterion] = {}
-        for criterion in asked:
+        for criterion in posed_criteria:
             if criterion.binding and criterion.question.pairs:
                 counted.setdefault(criterion.family_key, criterion)
         n_tests = n_others + sum(criterion.question.n_comparisons for criterion in counted.values())
         return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
 
     def check_resamples(self) -> None:
-        """Refuse replicates that are too few for some binding question to fail."""
+        """Refuse too few replicates for a binding question to fail."""
         for criterion in self.counted.values():
             criterion.question.check_resamples(
                 self.computing.n_resamples, self._n_each, self.policy.alpha
@@ -295,17 +297,17 @@ class Family:
 
     @property
     def _n_each(self) -> int:
-        """How many comparisons a fail is quoted for."""
+        """The number of comparisons that a fail is adjusted for."""
         return self.n_tests if self.policy.adjustment == "holm" else 1
 
-    def findings(self, asked: Sequence[PosedCriterion]) -> tuple[QuestionFinding, ...]:
+    def findings(self, posed_criteria: Sequence[PosedCriterion]) -> tuple[QuestionFinding, ...]:
         """Test all questions, and give each its verdict."""
         self.check_resamples()
         tested = {
             key: self._tests(criterion, self.n_tests) for key, criterion in self.counted.items()
         }
         adjusted = self._adjusted(tested)
-        return tuple(self._finding(criterion, tested, adjusted) for criterion in asked)
+        return tuple(self._finding(criterion, tested, adjusted) for criterion in posed_criteria)
 
     def _tests(self, criterion: PosedCriterion, n_tests: int) -> tuple[ToleranceTest, ...]:
         each = n_tests if self.policy.adjustment == "holm" else 1
@@ -322,10 +324,10 @@ class Family:
         self, tested: Mapping[Hashable, Sequence[ToleranceTest]]
     ) -> dict[Hashable, list[float]]:
         """Return adjusted p-values by question; comparisons that were not made count as 1."""
-        made = [test.p_fail for tests in tested.values() for test in tests]
-        pvalues = [*made, *[1.0] * (self.n_tests - len(made))]
-        every = iter(adjust_pvalues(pvalues, self.policy.adjustment).tolist())
-        return {key: [next(every) for _ in tests] for key, tests in tested.items()}
+        computed = [test.p_fail for tests in tested.values() for test in tests]
+        pvalues = [*computed, *[1.0] * (self.n_tests - len(computed))]
+        adjusted = iter(adjust_pvalues(pvalues, self.policy.adjustment).tolist())
+        return {key: [next(adjusted) for _ in tests] for key, tests in tested.items()}
 
     def _finding(
         self,
@@ -403,7 +405,7 @@ class Family:
         word: Verdict = "inconclusive"
         if verdict.rejects_at(adjusted, alpha):
             word = "fail"
-            # A later step of Holm can reject where the first one would not.
+            # A later step of Holm can reject although the bound, from the first step, does not.
             beyond = max if tolerance.scale == "difference" else min
             test = replace(test, least=beyond(test.least, tolerance.value))
         elif verdict.rejects_at(test.p_pass, alpha):
@@ -427,7 +429,7 @@ class Family:
 
 
 def _mirror_test(test: ToleranceTest, groups: Sequence[GroupCount], is_same: bool) -> ToleranceTest:
-    """Return a test of a metric as that of another one with the same gaps, and other values."""
+    """Return the test of a metric as a test of another metric with the same gaps."""
     of_other = {name.group: name for name in groups}
     first, second = (of_other[group.group] for group in test.groups)
     if is_same:
@@ -440,7 +442,7 @@ def _mirror_test(test: ToleranceTest, groups: Sequence[GroupCount], is_same: boo
 def overall_verdict(findings: Sequence[QuestionFinding | LensFinding]) -> Verdict:
     """Return the verdict of an audit: the worst of its binding questions and lenses.
 
-    A binding question that was not asked withholds a pass.
+    A skipped binding question withholds a pass.
     """
     word = verdict.worst_verdict(finding.verdict for finding in findings if finding.binding)
     skipped = any(
@@ -450,9 +452,9 @@ def overall_verdict(findings: Sequence[QuestionFinding | LensFinding]) -> Verdic
 
 
 def least_coverage(findings: Sequence[QuestionFinding | LensFinding]) -> float:
-    """Return the least share of people who are in groups that a binding question could test.
+    """Return the smallest share of people in tested groups, over binding questions and lenses.
 
-    NaN where nothing binds, or a lens that binds was not run.
+    NaN if there are none, or if a binding lens was not run.
     """
     known = [
         finding.coverage

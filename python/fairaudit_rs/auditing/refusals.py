@@ -1,4 +1,4 @@
-"""Which errors of one question or lens are its reason, and stop nobody else."""
+"""Errors in one question or lens: most become its reason in the audit, a few end the audit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from ..errors import ArgumentError, CancelledError, FairAuditError, InternalErro
 
 
 class BindingRefusedError(ArgumentError):
-    """A policy that binds by what cannot decide: it ends the audit, whatever else was asked."""
+    """A binding criterion that cannot reach a verdict, which ends the audit."""
 
 
 def reason_of(error: FairAuditError) -> str:
-    """Return why something was refused; what is no refusal (a bug, a stop) is raised again."""
+    """Return the message of an error as the reason of a finding.
+
+    Bugs, cancellations and refusals that end the audit are raised again.
+    """
     if isinstance(error, CancelledError | InternalError | BindingRefusedError):
         raise error
-    return str(error)
+    # Reasons stand inside of sentences.
+    return str(error).removesuffix(".")

@@ -1,4 +1,4 @@
-"""The request behind an audit: data, columns, favourable values, strata, filters and exclusions."""
+"""The request of an audit, recorded in its result: data, columns, favourable values, filters."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _DECISIONS = ("y_pred", "y_true")
 class AuditRequest(Value):
     """The data of an audit and how they were read."""
 
-    #: A file, or the kind of data.
+    #: The file name, or the kind of data.
     data: str
-    #: The column of each argument; the argument itself where it was an array.
+    #: The column of each argument; for an array the name of the argument.
     columns: dict[str, str]
     attributes: tuple[str, ...]
     strata: tuple[str, ...]
     clusters: tuple[str, ...]
     #: The favourable value of decisions and labels, by column.
     favourable: dict[str, str]
-    #: Which rows were kept and how columns were made, in words.
+    #: Filters of rows and derived columns, in words.
     filters: tuple[str, ...] = ()
-    #: Rows that are in no group, with the reason.
+    #: Excluded rows, with the reason.
     excluded: tuple[str, ...] = ()
     #: The version of this package.
     version: str = __version__
@@ -59,7 +59,7 @@ class AuditRequest(Value):
         policy: Policy,
         positive: Any,
     ) -> AuditRequest:
-        """Describe the arguments of an audit; ``given`` are its columns by argument."""
+        """Return the request of an audit; ``given`` has its columns by argument."""
         columns = {
             role: given[role] if isinstance(given.get(role), str) and data is not None else role
             for role in _ROLES
@@ -101,7 +101,7 @@ class AuditRequest(Value):
 
 
 def _described(data: Any) -> str:
-    """Return what data are: a file by its name."""
+    """Describe data: the name of a file, or the kind of object."""
     if data is None:
         return "arrays"
     if isinstance(data, Cells):
@@ -115,7 +115,7 @@ def _described(data: Any) -> str:
 
 
 def _names(role: str, given: Mapping[str, Any], data: Any) -> tuple[str, ...]:
-    """Return the columns of an argument; its own name where it was an array."""
+    """Return the columns of an argument; for an array the name of the argument."""
     value = given.get(role)
     if isinstance(value, Mapping):
         return tuple(map(str, value))
@@ -127,7 +127,7 @@ def _names(role: str, given: Mapping[str, Any], data: Any) -> tuple[str, ...]:
 
 
 def _favourable(policy: Policy, table: AuditTable, role: str, positive: Any) -> str | None:
-    """Return the favourable value of labels or decisions; None of numbers that are no classes."""
+    """Return the favourable value of labels or decisions; None for numbers without classes."""
     if not table.source.holds_rows:
         return str(policy.favourable or ("0" if policy.punitive else "1"))
     try:

@@ -1,4 +1,4 @@
-"""The result of an audit: one verdict in words, and all that it rests on."""
+"""The class `Audit`: the result of an audit, with its verdict, findings and outputs."""
 
 from __future__ import annotations
 
@@ -43,52 +43,52 @@ if TYPE_CHECKING:
     import polars as pl
 
 PassesFor = Literal["all", "tested"]
-#: Rules of which nothing binds: they have numbers and no threshold.
+#: Rules that report numbers without a threshold.
 _WITHOUT_THRESHOLD = ("nyc_ll144", "co_insurance_draft")
-#: The column of the table of questions that is empty where nothing was compared.
+#: The column of the table of questions that is empty if nothing was compared.
 _OBSERVED = HEADS.index("observed")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Audit(Result):
-    """The result of `audit`: a verdict, and the findings behind it.
+    """The result of `audit`: a verdict and its findings.
 
     Attributes
     ----------
     verdict : {"pass", "fail", "inconclusive", "not_measurable", "no_fail", "not_asked"}
-        The worst verdict of the binding questions and lenses. Only ``"pass"`` says that gaps are
-        shown to be within their tolerances; ``"inconclusive"`` says nothing. ``"no_fail"`` stands
-        in the place of a pass under a policy that knows none.
+        The worst verdict of the binding questions and lenses. Only ``"pass"`` means that all gaps
+        are shown to be within their tolerances; ``"inconclusive"`` means that the data do not
+        decide. ``"no_fail"`` replaces ``"pass"`` under a policy without a pass.
     policy : Policy
-        What was asked.
+        The policy.
     questions : tuple
         A finding for each criterion and attribute, with all pairs and groups.
     others : tuple
-        What other lenses found, or why they were not run; with a verdict where the policy holds
-        them to a tolerance.
+        The findings of other lenses, or the reasons why they were not run; with a verdict if the
+        policy has a tolerance for the lens.
     base_rates : tuple
-        People, labels and decisions of each group.
+        Size, base rate and selection rate of each group.
     attributes : tuple of str
         The sensitive attributes.
     n_rows : int
-        All people.
+        Number of people.
     n_comparisons : int
-        Pairs of groups, and tests of lenses that bind, that are judged together.
+        Number of pairs of groups and tests of binding lenses that are judged together.
     seed : int
         Pass it as ``rng=`` to repeat the audit bit for bit.
     n_resamples : int
-        Replicates of tests that need some.
+        Replicates of tests that use replicates.
     warnings : tuple of str
-        What a reader must know besides the verdict.
+        Notes that a reader needs besides the verdict.
     results : dict
         The results of other lenses and of permutation tests by name.
     bias_audit : object, optional
-        Of the rule ``nyc_ll144``: the tables that are published, and what is missing of them.
+        For the rule ``nyc_ll144``: the tables to publish, and what they lack.
     rule_report : object, optional
-        The numbers of the rule of the policy, by attribute; None where it has no rule.
+        The numbers of the policy's rule by attribute; None without a rule.
     request : AuditRequest, optional
-        What was asked: data, columns, attributes, strata, clusters, the favourable values, filters,
-        rows that are in no group, and the version of this package.
+        The request: data, columns, attributes, strata, clusters, favourable values, filters,
+        excluded rows, and the version of this package.
     """
 
     _derived: ClassVar[tuple[str, ...]] = ("coverage", "passes_for")
@@ -116,7 +116,7 @@ class Audit(Result):
 
     @cached_property
     def coverage(self) -> float:
-        """The least share of people in tested groups, over all binding questions and lenses."""
+        """The smallest share of people in tested groups, over all binding questions and lenses."""
         return least_coverage([*self.questions, *self.others])
 
     @property
@@ -127,7 +127,7 @@ class Audit(Result):
 
     @cached_property
     def passes_for(self) -> PassesFor | None:
-        """For whom a pass is one: "all", or the people in "tested" groups; None without a pass."""
+        """The people for whom a pass holds: "all", or those in "tested" groups; else None."""
         if self.verdict != "pass":
             return None
         return "all" if self.covers_all else "tested"
@@ -138,10 +138,9 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            3 for what could not be decided, for a pass or "no fail" that leaves out more people
-            than the ``strict_coverage`` of the policy allows, and for a policy of which no binding
-            question could be asked. A rule that sets no threshold (``nyc_ll144``) has none and ends
-            with 0.
+            Return 3 if the data do not decide, if a pass or "no fail" covers fewer people than
+            ``strict_coverage`` of the policy requires, and if no binding question could be posed.
+            A rule without a threshold (``nyc_ll144``) ends with 0.
         """
         return verdicts.exit_code(
             self.verdict,
@@ -156,7 +155,7 @@ class Audit(Result):
         Parameters
         ----------
         strict : bool
-            Also when it could not be decided, or passes for some groups only.
+            Raise also if the data do not decide, or if the audit passes for some groups only.
 
         Returns
         -------
@@ -211,12 +210,12 @@ class Audit(Result):
         return rule_lines(self.policy, self.rule_report, self.bias_audit)
 
     def to_text(self, width: int | None = None) -> str:
-        """Return what is printed: the verdict, the table, notes, and what the rule says.
+        """Return the printed text: the verdict, the table, notes, and the numbers of the rule.
 
         Parameters
         ----------
         width : int, optional
-            Rows of the table that are longer go on in the next line; None leaves them whole.
+            Longer rows of the table continue on the next line; None does not wrap them.
 
         Returns
         -------
@@ -228,7 +227,7 @@ class Audit(Result):
         return "\n".join([super().to_text(width), *rule])
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return what a reader must know besides the sentences."""
+        """Return the notes that a reader needs besides the sentences."""
         has_labels = any(not math.isnan(rate.base_rate) for rate in self.base_rates)
         return (*self.warnings, *self._wording.limits(self.policy, has_labels))
 
@@ -238,7 +237,7 @@ class Audit(Result):
 
     def _group_lines(self, width: int | None = None) -> list[str]:
         heads, rows = question_table(self._shown(), self._wording)
-        # What stands in the place of numbers, why there are none, may be longer than its column.
+        # A reason replaces missing numbers and may be longer than its column.
         cells = [
             row if row[_OBSERVED] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
         ]
@@ -248,7 +247,7 @@ class Audit(Result):
         return lines
 
     def _shown(self) -> list[QuestionFinding]:
-        """Return the questions of single attributes, and those of intersections that tell."""
+        """Return the questions to show; of informational intersections only those that fail."""
         binding = [question for question in self.questions if question.binding]
         others = [question for question in self.questions if not question.binding]
         single = [finding for finding in others if finding.attribute in self.attributes]
@@ -299,7 +298,7 @@ class Audit(Result):
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _base_rate_parts(self) -> list[str]:
-        """Return the base rates under their title."""
+        """Return the title and the table of base rates."""
         is_crude = any(rate.is_crude for rate in self.base_rates)
         is_weighted = any(rate.weight is not None for rate in self.base_rates)
         how = ["crude values: all rows, without strata"] if is_crude else []
@@ -321,7 +320,7 @@ class Audit(Result):
         return [title, markdown_table(heads, rates)]
 
     def _rule_parts(self) -> list[str]:
-        """Return what the rule says as parts of a page."""
+        """Return the numbers of the rule as parts of a page."""
         if self.rule_report is None:
             return []
         tables, lines = [], self.rule_lines
@@ -334,14 +333,14 @@ class Audit(Result):
         return ["## What the rule says", *tables, told]
 
     def plot(self) -> Chart:
-        """Return a picture: a row for each question and each lens that is held to a tolerance.
+        """Return a chart with a row for each question and each lens that has a tolerance.
 
         Returns
         -------
         Chart
-            The gap that is seen, what the data allow, and the tolerance, coloured by the verdict;
-            what binds stands apart from what informs. Of intersections those are shown that bind,
-            or fail. Shown in notebooks, and saved by ``save``.
+            The observed gap, its bounds and the tolerance, coloured by the verdict, in separate
+            panels for binding and informational questions. Intersections are shown if they bind or
+            fail. Charts display in notebooks; ``save`` writes a file.
         """
         head, _, _ = self._first_line().partition(". ")
         title = f'{head}: policy "{self.policy.name}", {self.n_rows:,} rows'
@@ -433,7 +432,7 @@ def _named(attribute: str, group: Any) -> str:
 
 
 def _told(finding: LensFinding) -> str:
-    """Return what a lens found as a line."""
+    """Return the finding of a lens as a line."""
     note = fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""
     return fill_sentence(
         "lens_told",

@@ -1,4 +1,4 @@
-"""Samples of rows for lenses that cannot look at all: the same ones for any order of the rows."""
+"""Samples of rows for lenses that cannot use all rows; they do not depend on the row order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from .seeds import seed_of
 
 
 def sampled_rows(setting: AuditContext, name: str, rows: Positions, most: int) -> Positions:
-    """Return at most so many rows, in their order, drawn by the seed and by what rows hold.
+    """Return a sample of at most ``most`` rows, in their order.
 
-    A row holds its features, label, groups and weight, and the content of its cluster.
+    A hash of the seed and the content decides: features, label, groups, weight, and the content of
+    the cluster.
     """
     if len(rows) <= most:
         return rows
@@ -36,7 +37,7 @@ def sampled_rows(setting: AuditContext, name: str, rows: Positions, most: int) -
 
 
 def _groups(setting: AuditContext, place: int, n_rows: int) -> EncodedColumn:
-    """Return the group of every row in an attribute; missing where it is not known."""
+    """Return the group of every row for an attribute; missing if it is not known."""
     people = GroupMembership.from_attribute(setting.attributes[place])
     codes = np.full(n_rows, len(people.groups), dtype=np.uint32)
     codes[people.rows] = people.code

@@ -1,4 +1,4 @@
-"""Scales of scores and labels: a tolerance below 1 is a difference of shares."""
+"""Checks that a tolerance of means is on the scale of the scores and labels."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def check_scale(
 ) -> None:
     """Refuse a tolerance of means that is on another scale than scores and labels.
 
-    Below 1 it is a difference of shares, of scores from 0 to 1 and labels that are classes. From 1
-    on it is one in units of the scores, such as dollars; of scores from 0 to 1 nothing could fail.
+    A tolerance below 1 is a difference of shares: it needs scores from 0 to 1 and labels that are
+    classes. A tolerance of 1 or more is in units of the scores, such as dollars; with scores from
+    0 to 1 nothing could fail.
     """
     widest = _WIDEST.get(metric.name)
     if widest is None or tolerance is None or not table.source.holds_rows:
@@ -35,15 +36,14 @@ def check_scale(
     if found is not None and limit < 1:
         role, value, accepted = found
         raise ArgumentError(
-            f"{role} holds {value:g}, and the tolerance {limit:g} of {metric.name} is a difference "
-            f"of shares; accepted: {accepted}, or a tolerance of 1 or more, in units of the score",
+            f"{role} holds {value:g}, but the tolerance {limit:g} of {metric.name} is a difference "
+            f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
             argument=role,
         )
     if found is None and limit >= widest:
         raise ArgumentError(
-            f"tolerance is {limit:g}; {metric.name} of scores from 0 to 1 differs by at most "
-            f"{widest:g}, so that nothing could fail; accepted: a number above 0 and below "
-            f"{widest:g}",
+            f"tolerance is {limit:g}; accepted for {metric.name} of scores from 0 to 1: a number "
+            f"above 0 and below {widest:g}, because larger gaps do not occur",
             argument="tolerance",
         )
 
@@ -51,9 +51,12 @@ def check_scale(
 def _other_scale(
     metric: Metric, table: AuditTable, pos_label: Label
 ) -> tuple[str, float, str] | None:
-    """Return a score or label that is no share or class: its role, its value and what would be."""
+    """Return the first score or label that is not a share or class, or None.
+
+    The result has its role, its value, and what is accepted.
+    """
     score = table.numbers("y_score")
-    # Missing scores are refused by the metric: here they are neither below nor above.
+    # Missing scores pass here; the metric refuses them.
     if len(score) and (score.min() < 0 or score.max() > 1):
         outside = score[(score < 0) | (score > 1)]
         return "y_score", float(outside[0]), "scores from 0 to 1"
@@ -62,7 +65,7 @@ def _other_scale(
     try:
         labels = table.values("y_true")
     except DataError:
-        # More values than classes have.
+        # Too many values for classes.
         labels = table.numbers("y_true").tolist()
     numbers = [label for label in labels if isinstance(label, int | float | np.number)]
     wrong = [float(number) for number in numbers if number not in (0, 1)]

@@ -1,7 +1,7 @@
-"""The JSON Schema of ``fairaudit.toml``, made of the classes: editors check files while one types.
+"""The JSON Schema of ``fairaudit.toml``, generated from the classes, for checks in editors.
 
-What depends on several keys (a tolerance or a ratio, metrics of the registry) is checked when the
-file is read.
+Rules about several keys (a tolerance or a ratio, metrics of the registry) are checked when the file
+is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .values import LEAST_FLOOR
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _SHARE = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
-#: What annotations do not say.
+#: Limits that the annotations do not express.
 _LIMITS: Mapping[str, Mapping[str, Any]] = {
     "tolerance": {"exclusiveMinimum": 0},
     "ratio": _SHARE,
@@ -91,23 +91,23 @@ def _properties(kind: type, without: Iterable[str] = ()) -> dict[str, Any]:
     found = {}
     for entry in fields(kind):
         if entry.name not in without:
-            one = {**_type(hints[entry.name]), **_LIMITS.get(entry.name, {})}
+            schema = {**_type(hints[entry.name]), **_LIMITS.get(entry.name, {})}
             default = entry.default_factory() if callable(entry.default_factory) else entry.default
             if default is not MISSING and default is not None:
-                one["default"] = _plain(default)
-            found[entry.name] = one | {"description": about[entry.name]}
+                schema["default"] = _plain(default)
+            found[entry.name] = schema | {"description": about[entry.name]}
     return found
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: a default is told apart from what it was made of."""
+    """Return a value for JSON: tuples become lists."""
     if isinstance(value, Mapping):
         return {name: _plain(entry) for name, entry in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
 def _type(hint: Any) -> dict[str, Any]:
-    """Return the schema of an annotation; None is a key that is left out."""
+    """Return the schema of an annotation, without None, which stands for an absent key."""
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     origin, inside = get_origin(hint), get_args(hint)
@@ -122,10 +122,10 @@ def _type(hint: Any) -> dict[str, Any]:
 
 
 def _described(thing: Any) -> dict[str, str]:
-    """Return what a docstring says of each parameter, in one line."""
+    """Return the description of each parameter in a docstring, on one line."""
     entries = _ENTRY.findall((inspect.getdoc(thing) or "") + "\n")
-    told: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for names, text in entries:
         words = re.sub(r"``([^`]*)``", r"\1", " ".join(text.split()))
-        told |= dict.fromkeys(names.split(", "), words)
-    return told
+        descriptions |= dict.fromkeys(names.split(", "), words)
+    return descriptions

@@ -1,7 +1,7 @@
-"""The sentences of an audit: one table, of which both the text and its pattern are made.
+"""The templates of all sentences of an audit, used to write and to read its text.
 
-`sentence` fills a template. `read_sentence` finds the template of a text and gives its parts back,
-so that a test can compare what an audit says with an independent computation.
+`fill_sentence` fills a template. `read_sentence` finds the template of a text and returns its
+parts, so that a test can compare the text of an audit with an independent computation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .lens_sentences import LENSES, PARTS_OF_LENSES
 from .note_sentences import NOTES, PARTS_OF_NOTES
 from .rules.sentences import PARTS_OF_RULES, RULES
 
-#: By name. A part in braces is a text; those in `PARTS` are templates of their own, or empty.
+#: The templates by name. A part in braces is a text; a part in `PARTS` is a template itself, or "".
 SENTENCES = {
     "headline": "{verdict}. {n_rows} rows; {policy}{covered}.",
     **NOTES,
@@ -69,7 +69,7 @@ SENTENCES = {
     "pass_is": (
         "A pass holds for the binding metrics and the tested groups, and for nothing else."
     ),
-    # -- neither --
+    # -- an open verdict --
     "neither": "This is not a pass, and not a fail: these rows show neither.",
     "no_verdict": (
         "This is not a pass, and not a fail: {n} of {n_all} binding questions could not be tested."
@@ -104,7 +104,7 @@ SENTENCES = {
         "not be asked."
     ),
 }
-#: Parts that are sentences of their own, by the name of the part.
+#: Parts that are templates themselves, by the name of the part.
 PARTS = {
     "to": {"to": " to {reference}"},
     **PARTS_OF_NOTES,
@@ -112,7 +112,7 @@ PARTS = {
     **PARTS_OF_LENSES,
     "covered": {"covered": "; people in tested groups: {shares}"},
     "worse": {"worse": ", to the disadvantage of {group}"},
-    # The first one that fits is read: the longer ones come first.
+    # Reading takes the first template that matches, so longer ones come first.
     "within": {
         "within_some_reversed": (
             ", compared within {strata} (without {outside} of these people, whose strata hold only "
@@ -172,33 +172,33 @@ PARTS = {
     },
 }
 _PART = re.compile(r"\{(\w+)\}")
-#: Parts that are values of groups, and how these are written.
+#: Parts that are values of groups, and the pattern of a value.
 _VALUES = ("value", "low_value", "high_value", "first_crude", "second_crude")
 _LENSES = f"(?:{'|'.join(get_args(LensName))})"
 _VALUE = r"-?(?:[\d,]*\.?\d+(?:e[+-]?\d+)?|infinite)(?: %)?|not measurable"
 
 
 def fill_sentence(name: str, **parts: object) -> str:
-    """Return a sentence of the table with its parts."""
+    """Fill the template of a sentence."""
     return SENTENCES[name].format(**parts)
 
 
 def fill_part(of: str, name: str, **parts: object) -> str:
-    """Return a part of a sentence."""
+    """Fill the template of a part of a sentence."""
     return PARTS[of][name].format(**parts)
 
 
 def read_sentence(text: str, metrics: tuple[str, ...] = ()) -> tuple[str, dict[str, str]] | None:
-    """Return the name of a sentence and its parts; None where no template fits.
+    """Return the name and the parts of a sentence; None if no template matches.
 
-    ``metrics`` are what the part "metric" may be: "share of positive decisions of women" has two
-    readings without them.
+    ``metrics`` are the accepted texts of the part "metric": without them, "share of positive
+    decisions of women" can be read in two ways.
     """
     return _read(text, SENTENCES, metrics)
 
 
 def read_part(of: str, text: str) -> tuple[str, dict[str, str]] | None:
-    """Return the name of a part of a sentence and its own parts; None where no template fits."""
+    """Return the name and the parts of a part of a sentence; None if no template matches."""
     return _read(text, PARTS[of])
 
 
@@ -214,7 +214,7 @@ def _read(
 
 @cache
 def _pattern(template: str, metrics: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a template."""
+    """Return the compiled pattern of a template."""
     known = dict.fromkeys(_VALUES, f"(?:{_VALUE})") | {"lens": _LENSES}
     if metrics:
         known["metric"] = f"(?:{'|'.join(map(re.escape, metrics))})"
@@ -222,7 +222,7 @@ def _pattern(template: str, metrics: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _expression(template: str, known: dict[str, str], is_named: bool) -> str:
-    """Return a template as an expression; a part that is a template itself may be empty."""
+    """Return a template as a regular expression; a part that is a template itself may be empty."""
     text, end = "", 0
     for found in _PART.finditer(template):
         name = found.group(1)

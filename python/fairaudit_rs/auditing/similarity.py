@@ -1,8 +1,9 @@
-"""Which people the individual lens of an audit takes for alike: the fair metric.
+"""The fair metric of the individual lens in an audit: when two people count as similar.
 
-An informing lens takes the metric that is fitted to the audited rows. A lens with a tolerance does
-not: the fit moves the value by far more than its interval is wide, so that at the tolerance a coin
-would decide. It takes the metric of the policy, or the profile interval of the fitted direction.
+An informational lens uses a metric that is fitted to the audited rows. A lens with a tolerance does
+not, because the fit moves the value by far more than the width of its interval, so that a verdict
+at the tolerance would be a matter of chance. It uses the metric of the policy, or the profile
+interval of the fitted direction.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from ..models.linear import LinearScores
 from ..results.verdict import rejects_at
 from .context import AuditContext, GroupMembership, Positions
 
-#: Level at which a feature is shown to go with an attribute.
+#: Level of the test that a feature is related to an attribute.
 _ALPHA = 0.05
-#: Features that vary by less than this share of their size do not, nor do sums of features by
-#: less than this share of the largest.
+#: Features that vary by less than this share of their size count as constant, and so do linear
+#: combinations that vary by less than this share of the largest.
 _CONSTANT, _RANK = 1e-12, 1e-10
-#: Groups of an attribute that sensitive directions are fitted for.
+#: Maximum number of groups of an attribute for which sensitive directions are fitted.
 MOST_GROUPS = 20
-#: Units are made smaller by no more than this factor, so that a flow has somewhere to go.
+#: Units shrink by at most this factor, so that the flow can still move.
 _LEAST_STRETCH = 1e-3
 #: Inverse strength of the ridge penalty of regressions on features.
 _C = 1.0
 
-#: What to do where a binding lens has no metric that can decide.
+#: What to do if a binding lens has no metric that can decide.
 WAY_OUT = (
     "give the metric in the policy (fair_metric of the criterion, with features, directions or a "
     "matrix), or set binding to false"
@@ -51,10 +52,10 @@ def protected_groups(
     """Return the groups of all rows as text by attribute, the rows known in all, and notes."""
     known = np.ones(n_rows, dtype=bool)
     columns: dict[str, Any] = {}
-    left: list[str] = []
+    excluded: list[str] = []
     for attribute in setting.attributes:
         if not 2 <= len(attribute.groups) <= MOST_GROUPS:
-            left.append(f"{attribute.name} ({len(attribute.groups):,})")
+            excluded.append(f"{attribute.name} ({len(attribute.groups):,})")
             continue
         people = GroupMembership.from_attribute(attribute)
         place = np.zeros(n_rows, dtype=np.intp)
@@ -66,10 +67,12 @@ def protected_groups(
     accepted = f"from 2 to {MOST_GROUPS} groups"
     if not columns:
         raise ArgumentError(
-            f"no metric of likeness can be made of {', '.join(left)}; accepted: an attribute of "
-            f"{accepted}"
+            f"sensitive_features has no attribute of {accepted}, as a fair metric needs: "
+            f"{', '.join(excluded)}. Give fair_metric in the policy.",
+            argument="sensitive_features",
+            mentions=("fair_metric",),
         )
-    notes = [f"without {', '.join(left)}: accepted are {accepted}"] if left else []
+    notes = [f"without {', '.join(excluded)}: accepted are {accepted}"] if excluded else []
     rows = np.flatnonzero(known)
     if len(rows) < n_rows:
         notes.append(f"{n_rows - len(rows):,} people without a known group are left out")
@@ -78,16 +81,17 @@ def protected_groups(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionRows:
-    """The rows on which groups are regressed on features."""
+    """The rows for the regressions of groups on features."""
 
-    #: Missing values are the mean of the feature, those of an indicator what the model reads there.
+    #: Missing values are replaced by the mean of the feature; those of 0/1 features by the value
+    #: that the model fills in.
     features: Features
-    #: A column for each different set of rows with a missing value: 1 there, else 0.
+    #: Missing-value indicators: a column for each distinct set of rows with a missing value.
     indicators: NDArray[np.float64]
 
     @classmethod
     def from_features(cls, features: Features, gaps: NDArray[np.bool_] | None) -> RegressionRows:
-        """Take features as the model reads them, with where they were missing."""
+        """Return the rows of features as the model reads them; ``gaps`` marks missing values."""
         if gaps is None:
             return cls(features=features, indicators=np.zeros((len(features.values), 0)))
         rows = features.values.copy()
@@ -99,7 +103,7 @@ class RegressionRows:
         return cls(features=Features(rows, features.names), indicators=distinct.astype(np.float64))
 
     def wide(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return features in units, and the indicators."""
+        """Return the features in units, next to the indicators."""
         return np.column_stack([self.features.values / units, self.indicators])
 
     @property
@@ -113,10 +117,10 @@ class RegressionRows:
         return pl.DataFrame(dict(zip(map(str, names), rows.T, strict=True)))
 
     def metric(self, protected: Mapping[str, Any]) -> FairMetric:
-        """Return the metric that is fitted to these rows, features in standard deviations.
+        """Return the metric that is fitted to these rows, with features in standard deviations.
 
-        With missing values the regressions know the indicators, which are no features: the
-        directions are the coefficients of the features.
+        With missing values the regressions include the indicators, which are not features of the
+        metric: its directions are the coefficients of the features.
         """
         if not self.indicators.shape[1]:
             return FairMetric.subspace(self.given, protected, standardize=True)
@@ -132,10 +136,10 @@ class RegressionRows:
 
 
 def fitted_metric(rows: RegressionRows, protected: dict[str, Any], notes: list[str]) -> FairMetric:
-    """Return the metric under which what tells groups apart costs nothing.
+    """Return the metric under which differences between groups cost nothing.
 
-    Attributes that no feature is shown to go with are left out: the direction that a regression
-    finds of noise is any direction, and would make any feature cost nothing.
+    Attributes without a significantly related feature are excluded: a regression on noise finds an
+    arbitrary direction, which could make any feature cost nothing.
     """
     kept = {}
     for name, column in protected.items():
@@ -145,30 +149,33 @@ def fitted_metric(rows: RegressionRows, protected: dict[str, Any], notes: list[s
             kept[name] = column
     if not kept:
         raise ArgumentError(
-            f"no feature of X is shown to go with {' or '.join(protected)}, so that none stands "
-            "for a difference of groups; individual_test takes a fair_metric",
+            f"X has no feature that is shown to go with {' or '.join(protected)}, so no fair "
+            "metric can be fitted. Give fair_metric in the policy, or to individual_test.",
+            argument="X",
             mentions=("fair_metric",),
         )
     found = rows.metric(kept)
     if not found.rank:
         raise ArgumentError(
-            f"what tells groups of {' and '.join(kept)} apart spans all {found.n_features} "
-            "features of X, so that all people are alike; individual_test takes a fair_metric",
+            f"X leaves no difference between people: the directions that separate groups of "
+            f"{' and '.join(kept)} span all {found.n_features} features. Give fair_metric in the "
+            "policy, or to individual_test.",
+            argument="X",
             mentions=("fair_metric",),
         )
     return found
 
 
 def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
-    """Return the p-value of groups with the same means of all features: Pillai's trace."""
+    """Return the p-value of equal means of all features in all groups, by Pillai's trace."""
     centred = rows - rows.mean(axis=0)
     scale = centred.std(axis=0)
     varies = scale > _CONSTANT * np.abs(rows).max(axis=0)
     if not varies.any():
         return 1.0
-    left, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
-    # Columns of length 1 that say all that the features say.
-    basis = left[:, size > _RANK * size[0]]
+    left_vectors, size, _ = np.linalg.svd(centred[:, varies] / scale[varies], full_matrices=False)
+    # An orthonormal basis of the space of the features.
+    basis = left_vectors[:, size > _RANK * size[0]]
     _, code, n = np.unique(group, return_inverse=True, return_counts=True)
     sums = (code[:, None] == np.arange(len(n))).T.astype(np.float64) @ basis
     trace = float((sums**2 / n[:, None]).sum())
@@ -178,7 +185,7 @@ def p_of_no_relation(rows: NDArray[np.float64], group: NDArray[Any]) -> float:
 def why_no_profile(
     scores: Any, features: Features, protected: Mapping[str, Any], has_sets: bool
 ) -> str | None:
-    """Return why limits of a fitted metric are not known; None where its profile gives them."""
+    """Return why a fitted metric has no profile interval, or None if it has one."""
     if not isinstance(scores, LinearScores) or scores.n_scores != 1:
         return "the model is not linear with one score"
     if len(protected) != 1:
@@ -197,11 +204,11 @@ def why_no_profile(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MetricProfile:
-    """The metrics that the rows allow for a linear model with one sensitive direction.
+    """The confidence set of fair metrics, for a linear model with one sensitive direction.
 
-    The audit value grows with two numbers: the squared cosine of the angle between the model and
-    the direction, and s = sum_j (w_j u_j)^2, with w_j the coefficients and u_j the units. Both are
-    estimated. The angle has its profile interval. Where u_j is a standard deviation,
+    The audit value depends on two numbers that are estimated: the squared cosine of the angle
+    between the model and the direction, and s = sum_j (w_j u_j)^2, with w_j the coefficients and
+    u_j the units. The angle has its profile interval. If u_j is a standard deviation,
     (w_j u_j)^2 is the mean of (w_j (x_j - mean of x_j))^2 over the rows, and s has the normal
     interval of a mean, of clusters with Student's t.
     """
@@ -227,7 +234,7 @@ class MetricProfile:
         [attribute] = attributes_of(protected, len(wide))
         place = None if cluster is None else np.unique(cluster, return_inverse=True)[1].ravel()
         fit = fit_direction(attribute, wide, p, _C, place)
-        # A feature that counts in its own units has no standard deviation to estimate.
+        # A feature with unit 1 has no standard deviation to estimate.
         own = np.where(metric.units == 1, 0.0, scores.coef[0])
         values = rows.features.values
         terms = (((values - values.mean(axis=0)) * own) ** 2).sum(axis=1)
@@ -239,17 +246,17 @@ class MetricProfile:
         return cls(fit=fit, coef=scores.coef[0] * metric.units, metric=metric, size_error=error)
 
     def least_unfair(self, alpha: float) -> FairMetric:
-        """Return the metric of the smallest value that the rows allow, wrong in 3 alpha / 4."""
+        """Return the metric of the lower bound of the value, whose error rate is 3 alpha / 4."""
         angle = self.fit.lowest_angle(self.coef, alpha)
-        return self._at(angle, -self.fit.quantile(alpha / 4))
+        return self._metric_at(angle, -self.fit.quantile(alpha / 4))
 
     def most_unfair(self, alpha: float) -> FairMetric:
-        """Return the metric of the largest value that the rows allow, wrong in 3 alpha / 4."""
+        """Return the metric of the upper bound of the value, whose error rate is 3 alpha / 4."""
         angle = self.fit.highest_angle(self.coef, alpha)
-        return self._at(angle, self.fit.quantile(alpha / 4))
+        return self._metric_at(angle, self.fit.quantile(alpha / 4))
 
-    def _at(self, angle: float, n_errors: float) -> FairMetric:
-        """Return a metric of an angle, with s so many standard errors away."""
+    def _metric_at(self, angle: float, n_errors: float) -> FairMetric:
+        """Return the metric of an angle, with s moved by so many standard errors."""
         size = float(self.coef @ self.coef)
         stretch = np.sqrt(max(size + n_errors * self.size_error, 0.0) / size)
         direction = direction_at(self.coef, self.fit.direction, angle)

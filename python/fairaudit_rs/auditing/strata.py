@@ -1,10 +1,9 @@
-"""Strata in the outputs of an audit: a table for each stratified question, and one note."""
+"""Tables and notes on the strata of an audit's stratified questions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..permutation.within_strata import (
     PairWithinStrata,
@@ -13,19 +12,17 @@ from ..permutation.within_strata import (
     note_of_sample,
     stratum_name,
 )
-from .findings import PairFinding, QuestionFinding
+from .findings import GroupNamer, PairFinding, QuestionFinding
 from .wording import Wording
 
-#: Strata in a table for people; those that weigh most.
+#: Maximum number of strata in a printed table: those with the largest weights.
 _MOST_SHOWN = 12
-
-Named = Callable[[str, Any], str]
 
 
 def _stratified(
     findings: Sequence[QuestionFinding],
 ) -> Iterator[tuple[QuestionFinding, PairFinding, PairWithinStrata]]:
-    """Yield the binding questions that compare within strata, with the pair that decides each."""
+    """Yield the binding questions with strata, each with its deciding pair of groups."""
     for finding in findings:
         pair = finding.telling_pair
         if finding.binding and pair is not None and pair.test.within is not None:
@@ -54,7 +51,7 @@ def stratum_tables(
 def _row(
     finding: QuestionFinding, stratum: StratumGap, names: tuple[str, ...], wording: Wording
 ) -> list[str]:
-    def value(value: float, n: int) -> str:
+    def cell(value: float, n: int) -> str:
         return (
             f"no value ({n:,})"
             if math.isnan(value)
@@ -64,22 +61,22 @@ def _row(
     gap = "" if math.isnan(stratum.gap) else wording.value(finding, stratum.gap)
     return [
         stratum_name(names, stratum.stratum),
-        value(stratum.first_value, stratum.first_n),
-        value(stratum.second_value, stratum.second_n),
-        gap.replace("%", "points"),
+        cell(stratum.first_value, stratum.first_n),
+        cell(stratum.second_value, stratum.second_n),
+        gap.replace("%", "points"),  # a difference of percentages
         f"{100 * stratum.weight:.1f} %",
     ]
 
 
-def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: Named) -> Iterator[str]:
-    """Say whether the gap of a binding question is the same in all strata."""
+def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+    """Yield a note on the homogeneity of gaps for each binding question with strata."""
     for finding, pair, within in _stratified(findings):
         who = " and ".join(named(finding.attribute, group.group) for group in pair.test.groups)
         yield note_of_homogeneity(within, f"{finding.attribute}, {finding.metric}, {who}")
 
 
 def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[str]:
-    """Warn of strata of binding questions that can be a sample of others, as queries are."""
+    """Yield a warning for binding questions whose strata may be a sample, as queries are."""
     for finding in findings:
         within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]
         if finding.binding and within:

@@ -1,7 +1,7 @@
-"""Where the keys of a TOML text stand: what `tomllib` does not tell.
+"""Finds the line of each key in a TOML text, which `tomllib` does not provide.
 
-The text is one that `tomllib` has read, so that nothing is checked here: strings, comments and
-brackets are only told apart, for a key that stands in one of them is none.
+`tomllib` has read the text before, so nothing is checked here. Strings, comments and brackets are
+only recognised so that their content is not taken for keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 
-#: Of keys, and of places in arrays.
+#: Keys, and positions in arrays.
 Path = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
@@ -28,43 +28,45 @@ _SCALAR = re.compile(
 
 
 def key_lines(text: str) -> Mapping[Path, int]:
-    """Return the line, from 1, of every key and table header; entries of arrays have a number."""
+    """Return the line, from 1, of every key, table header and entry of an array."""
     return _Scanner(text).lines
 
 
 class _Scanner:
-    """Goes through a text once, from key to value to key."""
+    """Scans a text once, from key to value to key."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+        self.text, self.position = text, 0
         self.lines: dict[Path, int] = {}
-        #: How many tables an array of tables has so far.
+        #: Number of tables in each array of tables so far.
         self._tables: dict[Path, int] = {}
         table: Path = ()
         self._skip()
-        while self.at < len(text):
-            table = self._header() if text[self.at] == "[" else self._pair(table)
+        while self.position < len(text):
+            table = self._header() if text[self.position] == "[" else self._pair(table)
             self._skip()
 
     def _skip(self) -> None:
-        """Go over blanks, line ends and comments."""
-        self.at = self._end(_BLANK)
+        """Skip blanks, line ends and comments."""
+        self.position = self._end(_BLANK)
 
     def _end(self, pattern: re.Pattern[str]) -> int:
-        match = pattern.match(self.text, self.at)
+        match = pattern.match(self.text, self.position)
         assert match is not None
         return match.end()
 
     def _header(self) -> Path:
         """Read ``[a.b]`` or ``[[a.b]]``; return the path of the table that begins."""
-        start, is_array = self.at, self.text.startswith("[[", self.at)
-        self.at += 2 if is_array else 1
+        start, is_array = self.position, self.text.startswith("[[", self.position)
+        self.position += 2 if is_array else 1
         *parents, last = self._keys()
         path: Path = ()
         for key in parents:
             path = self._latest((*path, key))
         path = (*path, last)
-        self.at = self.text.index("]]" if is_array else "]", self.at) + (2 if is_array else 1)
+        self.position = self.text.index("]]" if is_array else "]", self.position) + (
+            2 if is_array else 1
+        )
         if is_array:
             self._note(path, start)
             self._tables[path] = self._tables.get(path, 0) + 1
@@ -73,65 +75,65 @@ class _Scanner:
         return path
 
     def _latest(self, path: Path) -> Path:
-        """Return the path of the last table of an array of tables; others are themselves."""
+        """Return the path of the last table of an array of tables; other paths are unchanged."""
         return (*path, self._tables[path] - 1) if path in self._tables else path
 
     def _pair(self, table: Path) -> Path:
         """Read ``key = value`` in a table; return the path of the table."""
-        path, start = table, self.at
+        path, start = table, self.position
         for key in self._keys():
             path = (*path, key)
             self._note(path, start)
-        self.at = self.text.index("=", self.at) + 1
+        self.position = self.text.index("=", self.position) + 1
         self._value(path)
         return table
 
     def _keys(self) -> list[str]:
-        """Read a key, or several with dots between."""
+        """Read a dotted key and return its parts."""
         found = []
         while True:
-            self.at = self._end(re.compile(r"[ \t]*"))
+            self.position = self._end(re.compile(r"[ \t]*"))
             end = self._end(_KEY)
-            name, self.at = self.text[self.at : end], end
+            name, self.position = self.text[self.position : end], end
             found.append(tomllib.loads(f"x = {name}")["x"] if name[0] in "\"'" else name)
-            dot = _DOT.match(self.text, self.at)
+            dot = _DOT.match(self.text, self.position)
             if dot is None:
                 return found
-            self.at = dot.end()
+            self.position = dot.end()
 
     def _value(self, path: Path) -> None:
         self._skip()
-        opening = self.text[self.at]
+        opening = self.text[self.position]
         if opening == "[":
             self._array(path)
         elif opening == "{":
             self._inline_table(path)
         else:
-            self.at = self._end(_SCALAR)
+            self.position = self._end(_SCALAR)
 
     def _array(self, path: Path) -> None:
-        self.at += 1
+        self.position += 1
         place = 0
         while not self._closed("]"):
-            self._note((*path, place), self.at)
+            self._note((*path, place), self.position)
             self._value((*path, place))
             place += 1
 
     def _inline_table(self, path: Path) -> None:
-        self.at += 1
+        self.position += 1
         while not self._closed("}"):
             self._pair(path)
 
     def _closed(self, bracket: str) -> bool:
-        """Go to the next entry; whether the bracket stands there instead."""
+        """Go to the next entry; return True if there is the closing bracket instead."""
         self._skip()
-        if self.text[self.at] == ",":
-            self.at += 1
+        if self.text[self.position] == ",":
+            self.position += 1
             self._skip()
-        if self.text[self.at] != bracket:
+        if self.text[self.position] != bracket:
             return False
-        self.at += 1
+        self.position += 1
         return True
 
-    def _note(self, path: Path, at: int) -> None:
-        self.lines.setdefault(path, 1 + self.text.count("\n", 0, at))
+    def _note(self, path: Path, position: int) -> None:
+        self.lines.setdefault(path, 1 + self.text.count("\n", 0, position))

@@ -1,4 +1,4 @@
-"""The values of policies: how they are checked, and what they become."""
+"""Checks and conversions of the values that a policy is made of."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import LensName
 from .criterion import Criterion, check_label, check_names
+from .keys import argument_of
 
-#: Rows that count which a group needs at least: below, a verdict errs more often than it says.
+#: The smallest minimum group size, in eligible rows: below it verdicts err more often than stated.
 LEAST_FLOOR = 30
-#: Cuts that apply where an attribute of that name holds numbers.
+#: Default cuts, for attributes of this name that hold numbers.
 DEFAULT_BANDS: Mapping[str, tuple[float, ...]] = MappingProxyType({"age": (25, 45)})
 
 
@@ -23,7 +24,10 @@ def check_text(name: str, value: object, empty: bool = False) -> str:
     if isinstance(value, str) and (empty or value.strip()):
         return value
     error = ArgumentError if isinstance(value, str) else ArgumentTypeError
-    raise error(f"{name} is {value!r}; accepted: a text{'' if empty else ', not empty'}")
+    raise error(
+        f"{name} is {value!r}; accepted: a text{'' if empty else ', not empty'}",
+        argument=argument_of(name),
+    )
 
 
 def unique_criteria(value: object) -> tuple[Criterion, ...]:
@@ -41,24 +45,23 @@ def unique_criteria(value: object) -> tuple[Criterion, ...]:
                 f"criteria holds {criterion!r}; accepted: {accepted}", argument="criteria"
             )
         if criterion.lens is not None:
-            _check_apart(criterion, [lens for lens in seen if isinstance(lens, Criterion)])
+            _check_overlap(criterion, [lens for lens in seen if isinstance(lens, Criterion)])
             seen.add(criterion)
             continue
         key = (criterion.metric, criterion.ratio is None, criterion.attributes, criterion.reference)
         if key in seen:
             kind = "ratio" if criterion.ratio is not None else "tolerance"
             raise ArgumentError(
-                f"criteria has {criterion.metric} with a {kind} twice; accepted: one "
-                f"criterion for each "
-                "metric, attributes and reference",
+                f"criteria has {criterion.metric} with a {kind} twice. Keep one criterion for each "
+                "metric, attributes and reference.",
                 argument="criteria",
             )
         seen.add(key)
     return criteria
 
 
-def _check_apart(criterion: Criterion, others: Iterable[Criterion]) -> None:
-    """Refuse a second criterion of a lens that is about an attribute of the first."""
+def _check_overlap(criterion: Criterion, others: Iterable[Criterion]) -> None:
+    """Refuse a second criterion about the same lens and attribute."""
     for other in others:
         both = set(criterion.attributes or other.attributes or ()) & set(other.attributes or ())
         if criterion.lens == other.lens and (
@@ -66,9 +69,8 @@ def _check_apart(criterion: Criterion, others: Iterable[Criterion]) -> None:
         ):
             about = f" for {' and '.join(sorted(both))}" if both else ""
             raise ArgumentError(
-                f"criteria has the lens {criterion.lens} twice{about}; accepted: one "
-                f"criterion for each "
-                "lens and attribute",
+                f"criteria has the lens {criterion.lens} twice{about}. Keep one criterion for each "
+                "lens and attribute.",
                 argument="criteria",
             )
 
@@ -89,13 +91,13 @@ def _cuts(attribute: str, value: object) -> tuple[float, ...]:
     name = f"bands of {attribute!r}"
     accepted = "numbers that grow, such as 25 and 45"
     if isinstance(value, Mapping) or not arguments.is_listing(value):
-        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
-    # Whole numbers stay as they are: groups are named by them.
+        raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}", argument="bands")
+    # Whole numbers stay as they are, because they become the names of groups.
     cuts = tuple(cut if isinstance(cut, int) else arguments.finite(name, cut) for cut in value)
     for cut in cuts:
         arguments.finite(name, cut)
     if not cuts or any(low >= high for low, high in pairwise(cuts)):
-        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
+        raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}", argument="bands")
     return cuts
 
 
@@ -107,7 +109,9 @@ def lens_names(value: object) -> Any:
     if not arguments.is_listing(value):
         accepted = ", ".join(map(repr, words))
         error = ArgumentError if isinstance(value, str) else ArgumentTypeError
-        raise error(f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}")
+        raise error(
+            f"lenses is {value!r}; accepted: 'auto', or a list of {accepted}", argument="lenses"
+        )
     found = check_names("lenses", value)
     if not found:
         raise ArgumentError(
@@ -116,17 +120,17 @@ def lens_names(value: object) -> Any:
     return tuple(arguments.choice("lenses", lens, words) for lens in found)
 
 
-#: Options of rules, and what they are.
+#: Options of each rule, with their types.
 _OPTIONS: Mapping[str, Mapping[str, type]] = {
     "nyc_ll144": {"sex": str, "race": str, "leave_out": bool, "date": str, "data": str}
 }
 
 
 def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
-    """Return the options of a rule, each of its kind."""
-    # Rules are checked after their options.
+    """Return the options of a rule, each checked for its type."""
+    # The rule itself is checked later, so it may be anything here.
     known = _OPTIONS.get(rule, {}) if isinstance(rule, str) else {}
-    accepted = ", ".join(map(repr, known)) if known else f"none, as the rule is {rule!r}"
+    accepted = ", ".join(map(repr, known)) if known else f"no options with the rule {rule!r}"
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(
             f"rule_options is {value!r}; accepted: a table of options: {accepted}",
@@ -145,17 +149,18 @@ def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
 
 
 def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
-    """Return what a lender asks of each attribute: its own threshold, a reference of its own."""
+    """Return the criteria of fair_lending: one ratio, and a reference group for each attribute."""
     if ratio is None:
         raise ArgumentError(
-            "ratio is None; accepted for fair_lending: the impact ratio below which a group is "
-            "flagged, such as 0.8, which no regulation sets",
+            "ratio is None, and fair_lending needs it. Pass the impact ratio below which a group "
+            "is flagged, such as 0.8; no regulation sets one.",
             argument="ratio",
+            code="missing-argument",
         )
     if not isinstance(references, Mapping) or not references:
         raise ArgumentError(
-            f"references is {references!r}; accepted for fair_lending: a dict with the group that "
-            "others are compared with for each attribute, such as {'race': 'white'}",
+            f"references is {references!r}; accepted for fair_lending: a dict with the reference "
+            "group of each attribute, such as {'race': 'white'}",
             argument="references",
         )
     for name, group in references.items():

@@ -1,19 +1,18 @@
-"""Verdicts in words: who, how much, how sure, and what is not said.
+"""The sentences of a verdict: who, how much, how certain, and what remains open.
 
-Percentages and points for shares, numbers for the rest; p-values stand in tables only.
+Shares are percentages and their gaps points; p-values appear only in tables.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
 from ..results import verdict as verdicts
 from ..results.words import join_names, number
-from .findings import LensFinding, PairFinding, QuestionFinding
+from .findings import GroupNamer, LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
 from .number_style import NumberStyle, share
 from .policy import Policy
@@ -28,19 +27,17 @@ HEADLINES: dict[Verdict, str] = {
     "no_fail": "NO FAIL (the policy knows no pass)",
     "not_asked": "NOT ASKED",
 }
-#: Of verdicts that do not cover (almost) all people.
+#: The first words of verdicts that do not cover (almost) all people.
 PARTIAL: dict[Verdict, str] = {
     "pass": "PASS for the groups that could be measured, not for all",
     "no_fail": (
         "NO FAIL for the groups that could be measured, not for all (the policy knows no pass)"
     ),
 }
-#: So many failing or undecided questions are told in sentences.
+#: Maximum number of failing or undecided questions with their own sentences.
 _MOST_TOLD = 3
-#: Who holds up a verdict are few; of many, pairs are counted.
+#: Groups with open pairs are named if most people are in other groups; else pairs are counted.
 _MAJORITY = 0.5
-
-Named = Callable[[str, Any], str]
 
 
 def verdict_headline(verdict: Verdict, *, for_all: bool) -> str:
@@ -57,7 +54,7 @@ class Wording(NumberStyle):
         findings: Sequence[QuestionFinding],
         alpha: float,
         n_tests: int,
-        named: Named,
+        named: GroupNamer,
         lenses: Sequence[LensFinding] = (),
         *,
         adjusts: bool = True,
@@ -72,7 +69,7 @@ class Wording(NumberStyle):
 
     @property
     def binds(self) -> bool:
-        """Return whether anything could have failed."""
+        """Return whether any question or lens is binding."""
         return bool(self.binding or self.lenses.binding)
 
     # -- numbers -----------------------------------------------------------------------------
@@ -118,7 +115,7 @@ class Wording(NumberStyle):
 
     @property
     def _open(self) -> bool:
-        """Return whether a binding question or lens was asked and is not decided."""
+        """Return whether a binding question or lens that was posed is undecided."""
         words = [criterion.verdict for criterion in self.binding if not criterion.is_skipped]
         words += [finding.verdict for finding in self.lenses.binding]
         return not all(map(verdicts.is_within, words))
@@ -138,10 +135,12 @@ class Wording(NumberStyle):
                 "fail", finding, pair, pair.test.least, worse=self._worse(finding, pair)
             )
             yield from self._largest(finding, pair)
-        left = len(failed) - _MOST_TOLD
-        if left > 0:
+        n_more = len(failed) - _MOST_TOLD
+        if n_more > 0:
             yield (
-                fill_sentence("more_fail", n=left) if left > 1 else fill_sentence("one_more_fails")
+                fill_sentence("more_fail", n=n_more)
+                if n_more > 1
+                else fill_sentence("one_more_fails")
             )
         yield from map(self.lenses.fail, self.lenses.binding_with_verdict("fail"))
         yield fill_sentence("fail_is")
@@ -153,7 +152,7 @@ class Wording(NumberStyle):
         assert finding.tolerance is not None
         (low, low_value), (high, high_value) = pair.test.by_value
         if finding.tolerance.scale == "ratio":
-            # That of the first to the second, also where it is above 1.
+            # The ratio is that of the first to the second, even if it is above 1.
             (low, low_value), (high, high_value) = pair.test.in_order
         return fill_sentence(
             f"{name}_{finding.tolerance.scale}",
@@ -173,7 +172,7 @@ class Wording(NumberStyle):
         )
 
     def _worse(self, finding: QuestionFinding, pair: PairFinding) -> str:
-        """Say who is worse off, where the metric says so."""
+        """Name the worse-off group, if the metric has a direction."""
         low, high = (group for group, _ in pair.test.by_value)
         worse = {"lower": low, "higher": high}.get(finding.worse_off or "")
         if worse is None:
@@ -181,7 +180,7 @@ class Wording(NumberStyle):
         return fill_part("worse", "worse", group=self.named(finding.attribute, worse.group))
 
     def _within(self, finding: QuestionFinding, pair: PairFinding) -> str:
-        """Say within which strata groups are compared, and what the strata change."""
+        """Name the strata within which groups are compared, and say if they reverse the gap."""
         within = pair.test.within
         if within is None:
             return ""
@@ -202,7 +201,7 @@ class Wording(NumberStyle):
         return fill_part("within", name, **parts)
 
     def _largest(self, finding: QuestionFinding, told: PairFinding) -> Iterator[str]:
-        """Name the compared groups that lie farthest apart, where another comparison decides."""
+        """Yield the largest observed gap, if another comparison decides."""
         widest = finding.widest_pair
         assert finding.tolerance is not None
         if widest is None or widest.test.groups == told.test.groups:
@@ -222,7 +221,7 @@ class Wording(NumberStyle):
         )
 
     def _passes(self) -> Iterator[str]:
-        """Say how large a gap the data leave possible, and what else they show."""
+        """Yield the sentences of a pass, with the largest gap that the data allow."""
         worst: dict[tuple[str, str], QuestionFinding] = {}
         for finding in sorted(self.binding, key=_used_up, reverse=True):
             if finding.telling_pair and finding.tolerance:
@@ -230,12 +229,14 @@ class Wording(NumberStyle):
         told = list(worst.values())[:_MOST_TOLD]
         for finding in told:
             yield self._pass(finding)
-        left = sum(
+        n_more = sum(
             bool(criterion.telling_pair and criterion.tolerance) for criterion in self.binding
         ) - len(told)
-        if left > 0:
+        if n_more > 0:
             yield (
-                fill_sentence("more_pass", n=left) if left > 1 else fill_sentence("one_more_passes")
+                fill_sentence("more_pass", n=n_more)
+                if n_more > 1
+                else fill_sentence("one_more_passes")
             )
         yield from map(self.lenses.passed, self.lenses.binding_with_verdict("pass"))
         beyond = [
@@ -271,13 +272,13 @@ class Wording(NumberStyle):
         )
 
     def _each(self, finding: QuestionFinding) -> float:
-        """Return the level of one of all comparisons."""
+        """Return the level of a single comparison."""
         if not self.adjusts:
             return self.alpha
         return self.alpha / max(self.n_tests if finding.binding else len(finding.pairs), 1)
 
     def _differ(self, finding: QuestionFinding, pair: PairFinding) -> str:
-        """Say whether the groups of an undecided comparison differ at all."""
+        """Return the sentence on whether the groups of an undecided comparison differ at all."""
         test, tolerance = pair.test, finding.tolerance
         assert tolerance is not None
         names = self._pair_names(finding, pair)
@@ -303,7 +304,7 @@ class Wording(NumberStyle):
         return {"first": low, "second": high}
 
     def _shares(self, verdict: Verdict) -> Iterator[str]:
-        """Say first for how many people every gap is shown to be tolerated, and what is open."""
+        """Yield the share of people whose gaps are all shown to be tolerated, and what is open."""
         if any(criterion.is_skipped for criterion in self.binding) and not self._open:
             yield fill_sentence("some_not_asked")
         else:
@@ -359,16 +360,16 @@ class Wording(NumberStyle):
             }
             yield self._of_pair("undecided", question, pair, pair.test.most, **parts)
             yield from (f"  {text}" for text in self._largest(question, pair))
-        left = len(questions) - _MOST_TOLD
-        if left > 0:
+        n_more = len(questions) - _MOST_TOLD
+        if n_more > 0:
             yield (
-                fill_sentence("more_undecided", n=left)
-                if left > 1
+                fill_sentence("more_undecided", n=n_more)
+                if n_more > 1
                 else fill_sentence("one_more_undecided")
             )
 
     def _required(self, finding: QuestionFinding, pair: PairFinding) -> str:
-        """Say how many rows would decide."""
+        """Return the sentence on the rows required for a verdict."""
         rows = pair.telling
         if rows is None:
             return fill_part("required", "rows_unknown")
@@ -386,7 +387,7 @@ class Wording(NumberStyle):
         )
 
     def _lacking(self, finding: QuestionFinding) -> str:
-        """Say which count is missing."""
+        """Return why a question has no verdict, with the reasons of its groups."""
         groups = [
             f"{self.named(finding.attribute, group.group)}: {group.reason}"
             for group in finding.untested
@@ -394,7 +395,7 @@ class Wording(NumberStyle):
         why = finding.reason or "nothing could be tested"
         return f"{why} ({join_names(groups, 5)})" if groups else why
 
-    # -- what is not said --------------------------------------------------------------------
+    # -- limits of the verdict ---------------------------------------------------------------
 
     def coverage(self) -> str:
         """Return the share of people in tested groups, by attribute."""
@@ -402,10 +403,10 @@ class Wording(NumberStyle):
         for criterion in self.binding:
             if criterion.is_skipped:
                 continue
-            # A group without another one to compare it with was not tested.
+            # Without pairs, no group was tested.
             covered = criterion.coverage if criterion.pairs else 0.0
             least[criterion.attribute] = min(least.get(criterion.attribute, 1.0), covered)
-        # What was not run at all tested nobody, whatever the attribute.
+        # A lens that was not run covers 0 %, of every attribute.
         for lens in sorted(self.lenses.binding, key=lambda lens: not lens.attribute):
             part = 0.0 if math.isnan(lens.coverage) else lens.coverage
             for name in [lens.attribute] if lens.attribute else list(least):
@@ -413,7 +414,7 @@ class Wording(NumberStyle):
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
     def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
-        """Yield what the verdict rests on, and what it says nothing about."""
+        """Yield the assumptions of the verdict, and the groups that it does not cover."""
         if any(finding.tolerance is None and len(finding.pairs) > 1 for finding in self.informing):
             yield fill_sentence("equal_is")
         if not self.binds:
@@ -436,7 +437,7 @@ class Wording(NumberStyle):
             yield self._errors(policy, has_labels)
 
     def _errors(self, policy: Policy, has_labels: bool) -> str:
-        """Say how often the verdict may be wrong."""
+        """Return the sentence on the error rates of the verdict."""
         has_lens, together = bool(self.lenses.binding), ""
         name = "one_lens" if has_lens else "one_pair"
         if self.n_tests > 1:
@@ -455,7 +456,7 @@ class Wording(NumberStyle):
 
 
 def _covered(part: float) -> str:
-    """Return a share of people, which is everybody only where nobody is left out."""
+    """Return a share of people; 100 % only if everybody is covered."""
     is_rounded = not verdicts.covers_enough(part, 1.0) and share(part) == share(1)
     return f"more than {share(0.999)}" if is_rounded else share(part)
 
@@ -471,7 +472,7 @@ def _has_failed(finding: QuestionFinding) -> bool:
 
 
 def _used_up(finding: QuestionFinding) -> float:
-    """Return how much of its tolerance a question may use up: 1 at the tolerance."""
+    """Return the bound of a question in units of its tolerance."""
     if finding.telling_pair is None or finding.tolerance is None:
         return 0.0
     most, limit = finding.telling_pair.test.most, finding.tolerance.value
@@ -498,7 +499,7 @@ HEADS = (
 def question_table(
     findings: Sequence[QuestionFinding], wording: Wording
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the questions as a table for people: heads, and rows of text."""
+    """Return the table of questions: column heads, and rows of text."""
     rows = []
     for finding in findings:
         pair = finding.shown_pair

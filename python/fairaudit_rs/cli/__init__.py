@@ -1,8 +1,8 @@
-"""The command ``fairaudit``.
+"""The command line ``fairaudit``.
 
-Exit codes: 0 done, and of an audit all that is no fail; 1 the policy is violated (or a calibration
-does not hold); 2 usage or data error, or a bug; 3 undecided, under ``--strict``; 130 interrupted.
-They are the same when nobody reads what is printed (``| head``).
+Exit codes: 0 done, for audits any verdict but a fail; 1 the policy is violated (or a calibration
+does not hold); 2 usage or data error, or a bug; 3 undecided, with ``--strict``; 130 interrupted. A
+closed output (``| head``) does not change them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 
 class _CommandGroup(click.Group):
-    """Shows our errors as one line with exit code 2."""
+    """A group of commands that prints errors of this package on one line and exits with 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -54,7 +54,7 @@ class _CommandGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception:
-            # As Python ends, with 1, a bug would look like a violated policy.
+            # Python's own exit code, 1, would look like a violated policy.
             print_text(traceback.format_exc(), err=True)
             print_text("fairaudit: a bug of this package; please report it", err=True)
             ctx.exit(USAGE_ERROR)

@@ -1,4 +1,4 @@
-"""`fairaudit audit`."""
+"""The command `fairaudit audit`, which audits data against a policy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ..auditing.policy import Policy
     from ..auditing.result import Audit
 
-#: The file that is read when none is named.
+#: The policy file that is read by default.
 POLICY_FILE = "fairaudit.toml"
-#: The endings of files, and the formats that they ask for.
+#: The output format of each file suffix.
 FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
-#: Lenders choose a threshold and references, which take a file.
+#: fair_lending needs a threshold and references, so it needs a file.
 _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
 
 
@@ -107,9 +107,9 @@ def audit(
     formats = {path: _format_of(path) for path in output}
     for path in output:
         check_target("--output", path)
-    policy, roles = _asked_for(policy_path, preset)
+    policy, roles = _load_policy(policy_path, preset)
     combine = {**roles.get("combine", {}), **given.pop("combine")}
-    named, told = options.asked_and_told({**given, "combine": combine})
+    named, filters = options.arguments_and_filters({**given, "combine": combine})
     columns = {**_columns(roles), **named}
     if "counts" not in columns:
         if holds_cells(columns["data"]):
@@ -117,10 +117,10 @@ def audit(
         else:
             warn_of_counts(columns)
     if favourable is not None:
-        policy = _favouring(favourable, policy, columns)
+        policy = _with_favourable(favourable, policy, columns)
     found = fa.audit(policy=policy, progress=options.shows_progress(), **columns)
     if found.request is not None:
-        request = replace(found.request, data=given["data"], filters=told)
+        request = replace(found.request, data=given["data"], filters=filters)
         found = replace(found, request=request)
     for path, format_ in formats.items():
         write_text("--output", path, _written(found, format_))
@@ -131,16 +131,22 @@ def audit(
 
 def _format_of(path: Path) -> str:
     if path.suffix not in FORMATS:
-        raise ArgumentError(f"--output is {path}; accepted: a name that ends in .txt, .json or .md")
+        raise ArgumentError(
+            f"--output is {path}; accepted: a name that ends in .txt, .json or .md",
+            argument="output",
+        )
     return FORMATS[path.suffix]
 
 
-def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Mapping[str, Any]]:
-    """Return the policy and the columns that a file or a name stand for; None is the default."""
+def _load_policy(path: Path | None, preset: str | None) -> tuple[Policy | None, Mapping[str, Any]]:
+    """Return the policy of a file or preset, None for the default, and the columns of the file."""
     if path is not None and preset is not None:
         raise ArgumentError(
-            f"--policy is {path} and --preset is {preset}; accepted: one of them (in the file: "
-            f'preset = "{preset}")'
+            f"--policy is {path} and --preset is {preset}. Give one of them; the file can name a "
+            f'preset itself (preset = "{preset}").',
+            argument="policy",
+            mentions=("preset",),
+            code="conflicting-arguments",
         )
     if preset is not None:
         return fa.Policy.preset(preset), {}  # type: ignore[arg-type]
@@ -153,7 +159,7 @@ def _asked_for(path: Path | None, preset: str | None) -> tuple[Policy | None, Ma
 
 
 def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a file, by argument."""
+    """Return the columns of a policy file, by argument."""
     columns = {name: role for name, role in roles.items() if name != "combine"}
     return {
         name: list(column) if isinstance(column, tuple) else column
@@ -161,19 +167,19 @@ def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _favouring(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:
+def _with_favourable(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:
     """Return a policy with another favourable value."""
     if policy is None:
         data = columns["data"]
-        held = data.columns if isinstance(data, fa.Cells) else columns
+        known = data.columns if isinstance(data, fa.Cells) else columns
         policy = fa.Policy.default(
-            labels="y_true" in held, decisions="y_pred" in held, scores="y_score" in held
+            labels="y_true" in known, decisions="y_pred" in known, scores="y_score" in known
         )
     return replace(policy, favourable=value)
 
 
 def _written(found: Audit, form: str, wide: int | None = None) -> str:
-    """Return an audit in a format, text with its table folded to a width."""
+    """Return an audit in a format; in text, tables are wrapped to a width."""
     if form == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
     return found.to_markdown() if form == "md" else _text(found, wide)
@@ -184,7 +190,7 @@ def _text(found: Audit, wide: int | None) -> str:
 
 
 def _warn(found: Audit, strict: bool) -> None:
-    """Say that what is not decided is no pass, where the exit code does not."""
+    """Print a warning if an undecided audit exits with 0."""
     if not strict and found.exit_code(strict=True) not in (0, found.exit_code()):
         what = found.verdict.replace("_", " ")
         some = {"pass": "a pass for some groups only", "no fail": "no fail for some groups only"}

@@ -1,4 +1,4 @@
-"""`fairaudit calibrate`."""
+"""The command `fairaudit calibrate`, which measures the errors of a test on simulated groups."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .show import write_json
 @options.data
 @options.metric_option("Name of a metric.")
 @options.sensitive_or_counts
-@options.left_out
+@options.excluded_groups
 @options.labels
 @options.strata_option("Column within whose values groups are shuffled.")
-@options.of_rows
+@options.row_columns
 @options.counts
 @options.pos_label
 @options.reading
@@ -56,11 +56,11 @@ def calibrate(
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05
     """
     options.check_files(json=json_path)
-    asked = as_cells(options.given_arguments(given))
+    arguments = as_cells(options.given_arguments(given))
     reports = []
     for name in metric:
-        reports.append(fa.calibrate(metric=name, progress=options.shows_progress(), **asked))
-        asked["rng"] = reports[0].seed
+        reports.append(fa.calibrate(metric=name, progress=options.shows_progress(), **arguments))
+        arguments["rng"] = reports[0].seed
         print_text(str(reports[-1]))
     print_text(f"seed {reports[0].seed}")
     if json_path is not None:

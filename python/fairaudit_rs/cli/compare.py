@@ -1,4 +1,4 @@
-"""`fairaudit compare`."""
+"""The command `fairaudit compare`, which compares the gaps of two models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .show import print_changes, print_end, write_json
 if TYPE_CHECKING:
     from ..permutation.model_comparison import ModelComparison
 
-#: What the verdicts mean here.
+#: The words for verdicts on a change.
 _WORDS = {
     "fail": "WORSE",
     "pass": "NOT WORSE",
@@ -81,9 +81,17 @@ def compare(
         --fail-if-worse 0.02 --strict
     """
     if strict and tolerance is None:
-        raise ArgumentError("--strict needs --fail-if-worse, which says how much is tolerated")
+        raise ArgumentError(
+            "--strict needs --fail-if-worse. Say by how much a gap may grow.",
+            argument="strict",
+            mentions=("fail_if_worse",),
+            code="missing-argument",
+        )
     if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise ArgumentError(f"--fail-if-worse is {tolerance:g}; accepted: a number of at least 0")
+        raise ArgumentError(
+            f"--fail-if-worse is {tolerance:g}; accepted: a number of at least 0",
+            argument="fail_if_worse",
+        )
     options.check_files(json=json_path)
     results = options.of_each(fa.compare_models, metric, given)
     changes = []
@@ -93,30 +101,30 @@ def compare(
     for result in results:
         print_text(f"{result}\n")
         print_changes(result)
-    told = [record for some in changes for record in some]
+    every_change = [change for some in changes for change in some]
     if tolerance is not None:
-        print_text(f"\n{_told(told, tolerance, results[0].confidence_level)}")
+        print_text(f"\n{_describe_verdict(every_change, tolerance, results[0].confidence_level)}")
     print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])
     if tolerance is not None:
         for_all = not any(result.left_out for result in results)
-        verdict = verdicts.worst_verdict(change.verdict(tolerance) for change in told)
+        verdict = verdicts.worst_verdict(change.verdict(tolerance) for change in every_change)
         context.exit(verdicts.exit_code(verdict, strict=strict, for_all=for_all))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Change:
-    """How much the gap of a pair of groups can have grown."""
+    """The confidence limits of the growth of a pair's gap."""
 
     name: str
-    #: With the confidence level for all pairs together.
+    #: The lower limit, at the confidence level for all pairs together.
     least: float
-    #: With the confidence level for this pair: that no gap grew must be shown of every one.
+    #: The upper limit, at the confidence level for this pair: a pass needs every pair anyway.
     most: float
 
     def verdict(self, tolerance: float) -> Verdict:
-        """Return "fail" for a gap that grew by more, "pass" for one that did not."""
+        """Return "fail" if the gap grew by more than the tolerance, "pass" if it did not."""
         return verdicts.of_limits(self.least, self.most, tolerance)
 
 
@@ -146,8 +154,8 @@ def _changes(result: ModelComparison, narrow: ModelComparison) -> list[_Change]:
     ]
 
 
-def _told(changes: Sequence[_Change], tolerance: float, level: float) -> str:
-    """Return the verdict in words, with the pairs that it comes from."""
+def _describe_verdict(changes: Sequence[_Change], tolerance: float, level: float) -> str:
+    """Return the verdict in words, with the pair that decides it."""
     verdict = verdicts.worst_verdict(change.verdict(tolerance) for change in changes)
     shown = [change for change in changes if change.verdict(tolerance) == verdict]
     by = f"by more than {number(tolerance)}"

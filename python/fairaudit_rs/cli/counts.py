@@ -1,4 +1,4 @@
-"""Counts of people in files: columns of your own (--count), or what `fairaudit tabulate` wrote."""
+"""Reads counts of people from files: a column of counts (--count), or from `fairaudit tabulate`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..data.frames import column_names, scan_files
 from ..errors import ArgumentError
 from .messages import print_note
 
-#: Names of columns that may hold numbers of people.
+#: Usual names of columns that hold numbers of people.
 _USUAL = {"count", "counts", "freq", "frequency", "n", "n_rows"}
-#: What makes cells of a table of counts.
+#: The arguments of `tabulate`.
 _OF_CELLS = ("y_true", "y_pred", "sensitive_features", "strata", "counts", "pos_label", "missing")
-#: What cells that were written hold themselves, with the option that names it elsewhere.
+#: The arguments that files from `fairaudit tabulate` make unnecessary, with their options.
 _HELD = {
     "y_true": "--y-true",
     "y_pred": "--y-pred",
@@ -29,65 +29,74 @@ _HELD = {
 
 
 def names_of(data: Any) -> list[str]:
-    """Return the names of the columns of data, which are a path or a frame that was opened."""
+    """Return the names of the columns of data, which is a path or an opened frame."""
     return column_names(data) if isinstance(data, str) else list(data.collect_schema().names())
 
 
 def holds_cells(data: Any) -> bool:
-    """Return whether data are what `fairaudit tabulate` writes."""
+    """Return whether data were written by `fairaudit tabulate`."""
     return are_cells(names_of(data))
 
 
-def as_cells(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function of cells: of counts, or as they are where there are none.
+def as_cells(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function, with cells as data if the file has counts.
 
-    Weights, clusters and scores of counted rows are refused, with the reason. Cells that were
-    written name their attributes; of other data they must be asked.
+    Weights, clusters and scores of counted rows are refused, with the reason. Files from
+    `fairaudit tabulate` have their own attributes; for other data --sensitive is required.
     """
-    is_written = "counts" not in asked and holds_cells(asked["data"])
-    if "sensitive_features" not in asked and not is_written:
+    is_written = "counts" not in arguments and holds_cells(arguments["data"])
+    if "sensitive_features" not in arguments and not is_written:
         raise click.MissingParameter(param_hint="'--sensitive' / '-s'", param_type="option")
-    if "counts" in asked:
+    if "counts" in arguments:
         for name, option, why in (
             ("sample_weight", "--weight", "the people of a row have no weights of their own"),
             ("clusters", "--clusters", "a row does not say to which clusters its people belong"),
             ("y_score", "--y-score", "a row of counts has labels and decisions"),
         ):
-            if name in asked:
-                raise ArgumentError(f"{option} does not go with --count: {why}")
-        cells = fa.tabulate(**{k: v for k, v in asked.items() if k in (*_OF_CELLS, "data")})
-        found = {k: v for k, v in asked.items() if k not in _OF_CELLS} | {"data": cells}
+            if name in arguments:
+                raise ArgumentError(
+                    f"{option} cannot be combined with --count: {why}. Leave it out, or pass data "
+                    "with one row for each person.",
+                    argument=name,
+                    mentions=("counts",),
+                    code="conflicting-arguments",
+                )
+        cells = fa.tabulate(**{k: v for k, v in arguments.items() if k in (*_OF_CELLS, "data")})
+        found = {k: v for k, v in arguments.items() if k not in _OF_CELLS} | {"data": cells}
     elif is_written:
-        found = written_cells(asked)
+        found = written_cells(arguments)
         names = found["data"].sensitive_features
         if "sensitive_features" not in found and len(names) > 1:
             print_note(
                 f"groups are those of {' & '.join(names)}, as the counts hold; -s chooses some"
             )
     else:
-        return dict(asked)
+        return dict(arguments)
     return found | ({"strata": "auto"} if found["data"].strata_names else {})
 
 
 def written_cells(
-    asked: Mapping[str, Any], of_file: Mapping[str, Any] | None = None
+    arguments: Mapping[str, Any], of_file: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments for cells that were written, which have columns of their own.
+    """Return the arguments of a function for a file from `fairaudit tabulate`.
 
-    ``of_file`` are columns that a policy file names: those of the cells take their place.
+    Its columns replace those of a policy file, ``of_file``; other options are refused.
     """
-    data = asked["data"]
+    data = arguments["data"]
     frame = (scan_files(data) if isinstance(data, str) else data).collect()
     cells = fa.Cells.from_frame(frame)
-    found = {**(of_file or {}), **asked}
+    found = {**(of_file or {}), **arguments}
     for name, option in _HELD.items():
-        given = asked.get(name)
+        given = arguments.get(name)
         if given is not None and given not in (name, [name]):
             shown = ", ".join(given) if isinstance(given, list) else given
             raise ArgumentError(
                 f"{option} is {shown!r}, and DATA holds counts with columns of its own (by "
                 f"{', '.join(cells.sensitive_features)}; {', '.join(cells.columns)}), whose "
-                f"positive value is 1; accepted: without {option}"
+                f"positive value is 1. Leave out {option}.",
+                argument=name,
+                mentions=("data",),
+                code="conflicting-arguments",
             )
         if name in found and given is None:
             print_note(f"{name} is that of the counts, and not {found[name]!r} of the policy file")
@@ -99,14 +108,14 @@ def written_cells(
 
 
 def warn_of_counts(columns: Mapping[str, Any]) -> None:
-    """Warn that a column may hold numbers of people, which would be read as one person a row."""
+    """Warn of unused columns that may hold numbers of people."""
     given = [column for role, column in columns.items() if role != "data"]
     used = {name for column in given for name in (column if isinstance(column, list) else [column])}
     warn_of_names(name for name in names_of(columns["data"]) if name not in used)
 
 
 def warn_of_names(names: Iterable[str]) -> None:
-    """Warn of each of these columns that is called as numbers of people often are."""
+    """Warn of each column with a usual name for numbers of people."""
     for name in names:
         if name.strip().lower() in _USUAL:
             print_note(

@@ -1,4 +1,4 @@
-"""`fairaudit demo`."""
+"""The command `fairaudit demo`, which audits synthetic data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
     """
     if output is not None:
         if output.suffix != ".md":
-            raise ArgumentError(f"--output is {output}; accepted: a name that ends in .md")
+            raise ArgumentError(
+                f"--output is {output}; accepted: a name that ends in .md", argument="output"
+            )
         check_target("--output", output)
     data = fa.datasets.synthetic_credit(n_rows, rng=rng)
     print_text(

@@ -1,4 +1,4 @@
-"""`fairaudit equivalence`."""
+"""The command `fairaudit equivalence`, which shows that gaps are within a margin."""
 
 from __future__ import annotations
 

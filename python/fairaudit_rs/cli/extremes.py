@@ -1,4 +1,4 @@
-"""`fairaudit extremes`."""
+"""The command `fairaudit extremes`, which tests the worst cases of flipping an attribute."""
 
 from __future__ import annotations
 

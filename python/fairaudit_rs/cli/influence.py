@@ -1,4 +1,4 @@
-"""`fairaudit influence`."""
+"""The command `fairaudit influence`, which finds features that stand in for a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairaudit init`."""
+"""The command `fairaudit init`, which proposes a policy file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..auditing.candidates import FileColumn, columns_of
 from ..auditing.proposal import (
     Proposal,
     combinations_of,
+    describe_guesses,
     listed_values,
     missing_texts,
     proposed_text,
     question_of,
-    told_of,
     unsaid_values,
 )
 from ..data.cell_columns import are_cells
@@ -36,9 +36,9 @@ from .audit import POLICY_FILE
 from .counts import warn_of_names
 from .messages import print_text
 
-#: So many rows are looked at.
+#: Maximum number of rows that are read.
 _MOST_ROWS = 1_000_000
-#: So many columns of two values are listed.
+#: Maximum number of listed candidates.
 _MOST_LISTED = 20
 
 
@@ -69,35 +69,39 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     fairaudit init german.data --delimiter " " --columns status,duration,sex,credit
     """
     if os.path.lexists(output):
-        raise ArgumentError(f"--output is {output}, which is there; accepted: a new name")
+        raise ArgumentError(
+            f"--output is {output}, which exists already; accepted: a new name", argument="output"
+        )
     check_target("--output", output)
     given = {**given, "delimiter": _separator(data, given)}
     given = {**given, "skip_lines": _lines_above(data, given)}
-    columns, marked = _looked_at(data, given)
+    columns, read_as_missing = _read_columns(data, given)
     if given["counts"] is None:
         warn_of_names(column.name for column in columns if column.is_number)
     combine = _exclusive(data, given, combinations_of(columns))
     proposal = Proposal.from_columns(columns, combine=combine)
     _say_candidates(proposal)
     if _is_terminal():
-        proposal = _chosen(proposal, combine)
-        favourable = favourable or _asked(proposal)
+        proposal = _ask_roles(proposal, combine)
+        favourable = favourable or _ask_favourable(proposal)
     if proposal.lacking() is not None:
-        raise DataError(_why_not(data, proposal))
+        raise DataError(_explain_gap(data, proposal), argument="data")
     for role, found in proposal.roles.items():
         names = ", ".join(column.name for column in found) or "not found"
         print_text(f"{role}: {names}")
-    for line in told_of(proposal):
+    for line in describe_guesses(proposal):
         print_text(line)
-    if marked:
-        print_text(f"read as missing: {', '.join(marked)}")
-    untold = _with_missing(proposal)
-    for column in untold:
+    if read_as_missing:
+        print_text(f"read as missing: {', '.join(read_as_missing)}")
+    incomplete = _with_missing(proposal)
+    for column in incomplete:
         print_text(
             f"{column.n_missing:,} rows have no {column.name}; the command below leaves them out"
         )
-    reading = {**given, "missing": (*given["missing"], *marked)}
-    command = _next(data, output, reading, [column.name for column in untold], proposal.cut)
+    reading = {**given, "missing": (*given["missing"], *read_as_missing)}
+    command = _audit_command(
+        data, output, reading, [column.name for column in incomplete], proposal.cut
+    )
     commands = [command]
     if favourable is None and unsaid_values(proposal):
         commands = [
@@ -114,12 +118,12 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
 
 
 def _is_terminal() -> bool:
-    """Return whether somebody can be asked."""
+    """Return whether there is a user to ask."""
     return sys.stdin.isatty()
 
 
 def _separator(data: str, given: Mapping[str, Any]) -> str | None:
-    """Return what separates columns: what was given, or what the first line shows."""
+    """Return the delimiter: the given one, or the one in the first line."""
     form = options.text_format(dict(given))[1]
     if form.delimiter is not None:
         return str(given["delimiter"])
@@ -133,43 +137,46 @@ def _separator(data: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
-    """Return how many lines of a text file to leave out; refuse files without names of columns."""
+    """Return the number of lines to skip; refuse files without names of columns."""
     form = options.text_format(dict(given))[1]
     rows = [] if form.columns else first_rows(data, form)
     if has_no_names(rows):
         raise DataError(
             f"{data} seems to have no line of names: its first line holds values "
             f"({', '.join(map(repr, rows[0][:3]))}, ...). Name its {len(rows[0]):,} columns with "
-            "--columns a,b,c, here and in other commands"
+            "--columns a,b,c, here and in other commands",
+            argument="data",
+            mentions=("columns",),
         )
     if not has_names_below(rows):
         return form.skip_lines or None
     above = form.skip_lines + 1
     print_text(
-        f"line {above:,} is left out: line {above + 1:,} seems to hold the names of the columns"
+        f"line {above:,} is skipped: line {above + 1:,} seems to hold the names of the columns"
     )
     return above
 
 
-def _looked_at(data: str, given: Mapping[str, Any]) -> tuple[list[FileColumn], tuple[str, ...]]:
-    """Return the columns, and the texts that are read as missing though nobody said so."""
+def _read_columns(data: str, given: Mapping[str, Any]) -> tuple[list[FileColumn], tuple[str, ...]]:
+    """Return the columns, and the texts that are read as missing without an option."""
     form = options.text_format(dict(given))[1]
     columns = _columns(data, form, given["counts"])
     names = [column.name for column in columns]
     if are_cells(names):
         raise DataError(
-            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known; run "
-            f"fairaudit audit {shlex.quote(data)}"
+            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known. Run "
+            f"fairaudit audit {shlex.quote(data)}",
+            argument="data",
         )
     hint = hint_of(names)
     if hint:
         raise DataError(
             f"data from {data} have one column, {columns[0].name!r}{hint}", argument="data"
         )
-    marked = () if form.missing else missing_texts(columns)
-    if marked:
-        columns = _columns(data, replace(form, missing=marked), given["counts"])
-    return columns, marked
+    read_as_missing = () if form.missing else missing_texts(columns)
+    if read_as_missing:
+        columns = _columns(data, replace(form, missing=read_as_missing), given["counts"])
+    return columns, read_as_missing
 
 
 def _columns(data: str, form: TextFormat, counts: str | None) -> list[FileColumn]:
@@ -188,7 +195,7 @@ def _columns(data: str, form: TextFormat, counts: str | None) -> list[FileColumn
 def _exclusive(
     data: str, given: Mapping[str, Any], found: Mapping[str, list[FileColumn]]
 ) -> dict[str, list[FileColumn]]:
-    """Return the columns of 0 and 1 that exclude each other in all rows; say which do not."""
+    """Return the 0/1 columns that exclude each other in all rows; print which do not."""
     form, exclusive = options.text_format(dict(given))[1], {}
     for name, columns in found.items():
         combine = {name: [column.name for column in columns]}
@@ -218,8 +225,8 @@ def _say_candidates(proposal: Proposal) -> None:
     print_text("")
 
 
-def _why_not(data: str, proposal: Proposal) -> str:
-    """Say what was not found, and what to do."""
+def _explain_gap(data: str, proposal: Proposal) -> str:
+    """Return the message about roles that were not found, with what to do."""
     what = proposal.lacking()
     if what == "decisions or labels":
         return (
@@ -242,8 +249,8 @@ def _with_missing(proposal: Proposal) -> list[FileColumn]:
     return [column for column in found if column.n_missing]
 
 
-def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) -> Proposal:
-    """Ask which columns are what; the likeliest ones are taken with the enter key."""
+def _ask_roles(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) -> Proposal:
+    """Ask for the roles of columns; the enter key takes the likeliest column."""
     names = [candidate.name for candidate in proposal.candidates]
     found = proposal.decided
     taken = {
@@ -271,7 +278,7 @@ def _chosen(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) -> 
 
 
 def _prompted(text: str, names: Sequence[str], default: str, several: bool = False) -> str:
-    """Ask for a column until one of them is named; "-" is none."""
+    """Ask for a column until the answer is one of the names, or "-" for none."""
     while True:
         answer = str(click.prompt(text, default=default or "-", err=True)).strip()
         if answer == "-":
@@ -283,8 +290,8 @@ def _prompted(text: str, names: Sequence[str], default: str, several: bool = Fal
         print_text(f"{unknown[0]!r} is not among: {', '.join(names)}", err=True)
 
 
-def _asked(proposal: Proposal) -> str | None:
-    """Ask which value is favourable; no answer leaves it open, or takes the likely one."""
+def _ask_favourable(proposal: Proposal) -> str | None:
+    """Ask which value is favourable; without an answer return the guess, or None."""
     decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
     if not decided:
         return None
@@ -300,8 +307,8 @@ def _asked(proposal: Proposal) -> str | None:
     return answer or None
 
 
-def _next(
-    data: str, output: Path, given: Mapping[str, Any], untold: Sequence[str], cut: str | None
+def _audit_command(
+    data: str, output: Path, given: Mapping[str, Any], incomplete: Sequence[str], cut: str | None
 ) -> str:
     """Return the command that audits the same file in the same way."""
     words = ["fairaudit audit", shlex.quote(data)]
@@ -315,13 +322,13 @@ def _next(
         words.append(_option("missing", ",".join(given["missing"])))
     if cut is not None:
         words.append(_option("cut", cut))
-    if untold:
-        kept = " and ".join(f"not {column_text(name)} is missing" for name in untold)
+    if incomplete:
+        kept = " and ".join(f"not {column_text(name)} is missing" for name in incomplete)
         words.append(_option("where", kept))
     return " ".join(words)
 
 
 def _option(name: str, value: str) -> str:
-    """Return an option as a shell takes it; a value that begins with a dash is joined to it."""
+    """Return an option for a shell; a value that begins with a dash is joined by "="."""
     between = "=" if value.startswith("-") else " "
     return f"--{name.replace('_', '-')}{between}{shlex.quote(value)}"

@@ -1,4 +1,4 @@
-"""`fairaudit intervals`."""
+"""The command `fairaudit intervals`, which computes intervals of metrics and gaps."""
 
 from __future__ import annotations
 

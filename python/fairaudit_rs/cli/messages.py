@@ -1,4 +1,4 @@
-"""Messages of the command line: they name options where those of Python name arguments."""
+"""Prints texts of the command line, and names options in messages instead of Python arguments."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from ..data.groups import escape_controls
 from ..errors import FairAuditError
 from ..results.tables import wrap_line
 
-#: Where the context of a command keeps that it is quiet, and that it shows its progress.
+#: Keys in the context of a command: whether it is quiet, and whether it shows progress.
 QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"
-#: What messages say of rows with missing values.
+#: The advice in messages about rows with missing values.
 _LEAVE_OUT = "leave these rows out"
 
 
 def print_text(text: str, err: bool = False, whole: bool = False) -> None:
-    """Print a text whose parts come from data: it cannot steer the terminal.
+    """Print a text without control characters, because parts of it come from data.
 
-    Lines are wrapped on a terminal only, and not those that are ``whole``: of files and commands.
-    A reader who has left (``| head``) is no error: nothing more is printed, the work goes on, and
-    the exit code is what it would have been.
+    Lines are wrapped on a terminal, except with ``whole``, for files and commands. A closed output
+    (``| head``) is not an error: nothing more is printed, and the exit code does not change.
     """
     if not err and is_quiet():
         return
@@ -34,47 +33,47 @@ def print_text(text: str, err: bool = False, whole: bool = False) -> None:
     try:
         click.echo(text if err or whole else _wrapped(text), err=err)
     except BrokenPipeError:
-        _print_nowhere(sys.stderr if err else sys.stdout)
+        _discard(sys.stderr if err else sys.stdout)
 
 
 def print_note(text: str) -> None:
-    """Print what is no result on the standard error."""
+    """Print a remark, which is not part of the result, to the standard error."""
     if not is_quiet():
         print_text(f"fairaudit: {text}", err=True)
 
 
 def is_quiet() -> bool:
-    """Return whether the command was asked to print nothing but errors."""
+    """Return whether the command prints only errors (--quiet)."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET))
 
 
 def width() -> int | None:
-    """Return how wide the terminal is that is printed to; None where it is none."""
+    """Return the width of the terminal; None if the output is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
 
 def _wrapped(text: str) -> str:
-    """Return a text in lines as wide as the terminal, if there is one."""
+    """Return a text wrapped to the width of the terminal, if there is one."""
     most = width()
     if most is None:
         return text
     return "\n".join(piece for line in text.split("\n") for piece in wrap_line(line, most) or [""])
 
 
-def _print_nowhere(stream: IO[str]) -> None:
-    """Let a stream go nowhere, with what it still holds."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+def _discard(stream: IO[str]) -> None:
+    """Redirect a stream and its buffer to the null device."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def with_options(error: FairAuditError, command: click.Command) -> str:
-    """Return the message of an error with the options of a command in place of the arguments.
+    """Return the message of an error with options of a command instead of arguments.
 
-    The error says which arguments its message names; other words stay as they are.
+    Only arguments that the error lists (`argument` and `mentions`) are replaced.
     """
     message = str(error)
     options = {option.name: option for option in command.params if option.name}
@@ -87,7 +86,7 @@ def with_options(error: FairAuditError, command: click.Command) -> str:
 
 
 def _token(names: Collection[str], first: str | None) -> re.Pattern[str]:
-    """Return the pattern of the names in a message; text in quotes and code are left alone.
+    """Return the pattern of the names in a message; quoted text and code do not match.
 
     A name that could be an English word ("metric") is one only at the start, or before "=".
     """
@@ -107,7 +106,7 @@ def _named(error: FairAuditError) -> tuple[str, ...]:
 
 
 def _as_option(found: re.Match[str], options: Mapping[str, click.Parameter]) -> str:
-    """Return the option in place of an argument, with its value where one is given."""
+    """Return the option for an argument in a message, with its value if there is one."""
     groups = found.groupdict()
     name = groups.get("start") or groups["given"] or groups["name"]
     if name is None:

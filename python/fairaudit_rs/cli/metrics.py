@@ -1,4 +1,4 @@
-"""`fairaudit metrics`."""
+"""The command `fairaudit metrics`, which lists the metrics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Options that commands share, with one default and one description each.
+"""The options that commands share, with one default and one description each.
 
-An option has the name of the argument of Python that it sets, whatever it is called on the command
-line, and the same default: what commands are asked is handed on by name, and messages name options.
+Whatever its name on the command line, an option has the name and the default of the Python argument
+that it sets: so options are passed on by name, and messages can name options.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def combine_options(*options: Decorator) -> Decorator:
 
 
 def path_option(name: str, variable: str, text: str) -> Decorator:
-    """Return the option of a file that is written."""
+    """Return an option that takes an output file."""
     return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
 def sensitive_option(repeated: str = "the intersections do", required: bool = True) -> Decorator:
-    """Return the option of the columns that make the groups."""
+    """Return the option for the columns of the groups."""
     return click.option(
         "--sensitive",
         "-s",
@@ -54,7 +54,7 @@ def sensitive_option(repeated: str = "the intersections do", required: bool = Tr
     )
 
 
-#: Files of counts name their attributes: without the option groups are made of all of them.
+#: Files of counts have their own attributes, which are used by default.
 sensitive_or_counts = sensitive_option(
     "the intersections do; all attributes of what 'fairaudit tabulate' wrote when left out",
     required=False,
@@ -72,7 +72,7 @@ def _metrics(
 def _files(
     context: click.Context, option: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Leave the names of files to the shell."""
+    """Let the shell complete file names."""
     del context, option
     return [CompletionItem(incomplete, type="file")]
 
@@ -80,24 +80,24 @@ def _files(
 def metric_option(
     text: str = "Name of a metric; may be repeated. 'fairaudit metrics' lists them.",
 ) -> Decorator:
-    """Return the option of metrics by name."""
+    """Return the option for metrics by name."""
     return click.option(
         "--metric", "-m", multiple=True, required=True, help=text, shell_complete=_metrics
     )
 
 
 def strata_option(text: str) -> Decorator:
-    """Return the option of columns within whose values groups are compared."""
+    """Return the option for columns within whose values groups are compared."""
     return click.option("--strata", multiple=True, help=text)
 
 
 def group_option(text: str) -> Decorator:
-    """Return the option of groups to compare."""
+    """Return the option for the groups to compare."""
     return click.option("--group", "groups", multiple=True, help=text)
 
 
 def adjust_option(words: Sequence[str]) -> Decorator:
-    """Return the option of how p-values are adjusted."""
+    """Return the option for the adjustment of p-values."""
     return click.option(
         "--adjust",
         default="holm",
@@ -108,17 +108,17 @@ def adjust_option(words: Sequence[str]) -> Decorator:
 
 
 def y_pred(text: str = "Column of decisions.") -> Decorator:
-    """Return the option of the column of decisions."""
+    """Return the option for the column of decisions."""
     return click.option("--y-pred", help=text)
 
 
 def n_resamples(default: int, text: str) -> Decorator:
-    """Return the option of the number of replicates."""
+    """Return the option for the number of replicates."""
     return click.option("--n-resamples", default=default, show_default=True, type=int, help=text)
 
 
 def json_file(what: str) -> Decorator:
-    """Return the option of a file of results as JSON, beside which nothing need be printed."""
+    """Return the options for a JSON file of results, and for printing nothing else."""
     file = path_option("--json", "json_path", f"Write the {what} to this file as JSON.")
     return combine_options(file, quiet)
 
@@ -134,7 +134,7 @@ def _force_progress(context: click.Context, option: click.Parameter, value: bool
 
 
 def shows_progress() -> bool:
-    """Return whether progress is shown: on a terminal, and with --progress in lines elsewhere."""
+    """Return whether to show progress: always on a terminal, elsewhere with --progress."""
     if is_quiet():
         return False
     context = click.get_current_context(silent=True)
@@ -161,7 +161,7 @@ weight = click.option("--weight", "sample_weight", help="Column of weights.")
 pos_label = click.option(
     "--pos-label", help="The value of labels and decisions that is the positive class."
 )
-#: Words of `--missing` that are no texts of a file.
+#: Values of `--missing` with a special meaning, which are not texts of a file.
 _MISSING = get_args(Missing)
 text_files = combine_options(
     click.option(
@@ -198,8 +198,7 @@ def _combined(
         if not name.strip() or not columns or name.strip() in found:
             raise ArgumentError(
                 f"combine is {text!r}; accepted: a new name and columns, as "
-                f"race=black,white,asian, "
-                "each name once",
+                "race=black,white,asian, each name once",
                 argument="combine",
             )
         found[name.strip()] = tuple(column.strip() for column in columns.split(","))
@@ -224,7 +223,7 @@ mixed_clusters = click.option(
     help="What becomes of clusters with rows in several groups.",
 )
 reference = click.option("--reference", help="Compare every other group with this one.")
-left_out = combine_options(
+excluded_groups = combine_options(
     click.option(
         "--undefined",
         default="raise",
@@ -238,7 +237,7 @@ labels = combine_options(y_true, y_pred(), y_score, cut)
 labels_or_scores = combine_options(
     y_true, y_pred("Column of decisions; not needed with --y-score."), y_score
 )
-#: What pairs of groups are compared in, and which groups.
+#: Options on how data are read and which groups are compared.
 compared = combine_options(
     pos_label,
     reading,
@@ -246,9 +245,9 @@ compared = combine_options(
     group_option(
         "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
     ),
-    left_out,
+    excluded_groups,
 )
-of_rows = combine_options(clusters, mixed_clusters, weight)
+row_columns = combine_options(clusters, mixed_clusters, weight)
 alternative = click.option(
     "--alternative",
     default="two-sided",
@@ -272,8 +271,8 @@ show_progress = click.option(
     help="Say on the standard error how far the work is, without a terminal too.",
 )
 computation = combine_options(confidence_level, seed, threads, show_progress)
-#: Of gaps, from their data to how sure one is to be.
-labels_of_gaps = combine_options(
+#: Options of commands about gaps: columns, strata, counts and groups.
+gap_columns = combine_options(
     labels,
     strata_option("Column within whose values gaps are taken; may be repeated."),
     counts,
@@ -282,13 +281,13 @@ labels_of_gaps = combine_options(
 
 
 def gap_options(methods: Sequence[str], text: str) -> Decorator:
-    """Return the options of what is said of gaps by one of several methods."""
+    """Return the options of commands about gaps that offer several methods."""
     method = click.option(
         "--method", default="auto", show_default=True, type=click.Choice(methods), help=text
     )
     replicates = n_resamples(9_999, "Replicates of methods that draw some.")
     return combine_options(
-        labels_of_gaps, method, of_rows, replicates, computation, json_file("results")
+        gap_columns, method, row_columns, replicates, computation, json_file("results")
     )
 
 
@@ -298,7 +297,7 @@ def of_each(
     given: Mapping[str, Any],
     of_cells: bool = False,
 ) -> list[Any]:
-    """Return what a function finds of each metric, with the seed of the first."""
+    """Call a function for each metric, with the seed of the first call, and return the results."""
     arguments, results = given_arguments(given), list[Any]()
     if of_cells:
         arguments = as_cells(arguments)
@@ -309,15 +308,15 @@ def of_each(
 
 
 def given_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was asked as arguments of Python; what was left out keeps its default there."""
-    found, told = asked_and_told(given)
-    for sentence in told:
+    """Return the options as Python arguments; options that were not given keep their default."""
+    found, filters = arguments_and_filters(given)
+    for sentence in filters:
         print_note(sentence)
     return found
 
 
-def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the arguments of Python, and what a reader must know of how the data were read."""
+def arguments_and_filters(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the options as Python arguments, and how the data were read, in sentences."""
     found = {name: value for name, value in given.items() if value is not None and value != ()}
     missing, form = text_format(found)
     where, cut = found.pop("where", None), found.pop("cut", None)
@@ -326,22 +325,23 @@ def asked_and_told(given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
         found["missing"] = missing
     if cut is not None and "y_pred" in found:
         raise ArgumentError(
-            f"cut is {cut!r} and y_pred is {found['y_pred']!r}; accepted: one of them",
+            f"cut is {cut!r} and y_pred is {found['y_pred']!r}. Give one of them.",
             argument="cut",
             mentions=("y_pred",),
+            code="conflicting-arguments",
         )
-    told: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
     if form != TextFormat() or where is not None or cut is not None or combine:
         reading = FileOptions(form=form, where=where, cut=cut, combine=combine)
         opened = reading.opened(found["data"])
-        found["data"], told = opened.frame, opened.told()
+        found["data"], filters = opened.frame, opened.told()
         if opened.decision is not None:
             found["y_pred"] = opened.decision
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}, told
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in found.items()}, filters
 
 
 def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
-    """Take out how text files are read, and what becomes of missing groups."""
+    """Remove the options of text files from ``given``; return `missing` and the text format."""
     words = [word.strip() for text in given.pop("missing", ()) for word in text.split(",")]
     delimiter, columns = given.pop("delimiter", None), given.pop("columns", None)
     form = TextFormat(
@@ -354,13 +354,15 @@ def text_format(given: dict[str, Any]) -> tuple[str | None, TextFormat]:
     own = sorted({word for word in words if word in _MISSING})
     if len(own) > 1:
         raise ArgumentError(
-            f"missing is {' and '.join(map(repr, own))}; accepted: one of them", argument="missing"
+            f"missing is {' and '.join(map(repr, own))}. Give one of them.",
+            argument="missing",
+            code="conflicting-arguments",
         )
     return own[0] if own else None, form
 
 
 def check_files(**files: Path | None) -> None:
-    """Refuse a file that could not be written before the work begins."""
+    """Refuse output files that cannot be written, before the work begins."""
     for name, path in files.items():
         if path is not None:
             check_target(f"--{name}", path)

@@ -1,4 +1,4 @@
-"""`fairaudit permutation`."""
+"""The command `fairaudit permutation`, which tests metrics for equality."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .show import print_end, print_pairs, print_tests, write_json
 @options.compared
 @options.alternative
 @options.adjust_option(["holm", "bh", "max-t", "none"])
-@options.of_rows
+@options.row_columns
 @options.counts
 @click.option(
     "--interval",
@@ -50,8 +50,8 @@ def permutation(
     """
     options.check_files(json=json_path)
     progress = options.shows_progress()
-    asked = as_cells(options.given_arguments(given))
-    results = permutation_tests(metric, progress=progress, **asked)
+    arguments = as_cells(options.given_arguments(given))
+    results = permutation_tests(metric, progress=progress, **arguments)
     print_tests([(result.attribute, result) for result in results])
     if len(results) > 1:
         print_text(

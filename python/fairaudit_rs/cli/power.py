@@ -1,4 +1,4 @@
-"""`fairaudit power`."""
+"""The command `fairaudit power`, which computes the smallest detectable gaps."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .show import write_json
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
-@options.labels_of_gaps
-@options.of_rows
+@options.gap_columns
+@options.row_columns
 @click.option(
     "--power",
     default=0.8,
@@ -49,8 +49,8 @@ def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None
     fairaudit power loans.csv -s sex -m tpr --goal equivalence --y-true repaid --y-pred approved
     """
     options.check_files(json=json_path)
-    asked = as_cells(options.given_arguments(given))
-    plans = [fa.minimum_detectable_gap(metric=name, **asked) for name in metric]
+    arguments = as_cells(options.given_arguments(given))
+    plans = [fa.minimum_detectable_gap(metric=name, **arguments) for name in metric]
     for plan in plans:
         print_text(f"{plan}")
     if json_path is not None:

@@ -1,4 +1,4 @@
-"""`fairaudit projection`."""
+"""The command `fairaudit projection`, which measures the distance to fair scores."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def projection(
     if plot_path is not None:
         picture_kind("--plot", plot_path)
     if moves_path is not None and moves_path.suffix not in (".csv", ".parquet"):
-        raise fa.errors.ArgumentError(f"--moves is {moves_path}; accepted: .csv or .parquet")
+        raise fa.errors.ArgumentError(
+            f"--moves is {moves_path}; accepted: a name that ends in .csv or .parquet",
+            argument="moves",
+        )
     result = fa.projection_test(progress=options.shows_progress(), **options.given_arguments(given))
     print_text(str(result))
     print_moves(result)

@@ -1,4 +1,4 @@
-"""Printing and writing of results by commands."""
+"""Prints the tables of results, and writes results as JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ..permutation.result import PermutationResult
     from ..projection.result import ProjectionResult
 
-#: More pairs of groups than this are folded to so many.
+#: If a table has more lines than the first number, only as many as the second are printed.
 MOST_LINES, FOLDED_TO = 15, 5
-#: Up to so many groups are named with their rows.
+#: Maximum number of groups that are named with their rows.
 _MOST_NAMED = 8
 
 
@@ -59,7 +59,7 @@ Pair = TypeVar("Pair", bound=HasPValue)
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write what ``--json`` asks for."""
+    """Write the file of ``--json``."""
     write_text("--json", path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
@@ -74,12 +74,14 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
             heading = (attribute, names)
             groups = ", ".join(names) if len(names) <= 6 else f"{len(names)} groups"
             print_text(f"{attribute}: {groups}" if names else attribute)
-            _say_cells(f"  {'metric':<26}", f"{'gap':>7}", f"  {'interval':<18}", f"{'p, Holm':>9}")
+            _print_cells(
+                f"  {'metric':<26}", f"{'gap':>7}", f"  {'interval':<18}", f"{'p, Holm':>9}"
+            )
         low, high = result.confidence_interval
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         sign = "+" if len(names) <= 2 else ""
         verdict = "differs" if rejects_at(adjusted_p, 1 - result.confidence_level) else ""
-        _say_cells(
+        _print_cells(
             f"  {result.metric:<26}",
             f"{result.estimate:>{sign}7.3f}",
             f"  {interval:<18}",
@@ -94,7 +96,7 @@ def print_tests(tests: Iterable[tuple[str, PermutationResult]]) -> None:
 
 
 def print_intervals(frame: pl.DataFrame) -> None:
-    """Print intervals; of a kind of which there are many, the ends of the estimates."""
+    """Print intervals; of a kind with many, those with the smallest and largest estimates."""
     columns = ["kind", "first", "second", "estimate", "low", "high"]
     rows, hidden = [columns], []
     for kind in frame["kind"].unique(maintain_order=True):
@@ -106,7 +108,7 @@ def print_intervals(frame: pl.DataFrame) -> None:
         rows += [[_cell(value) for value in row] for row in part.iter_rows()]
     _print_rows(rows)
     for n_hidden, what in hidden:
-        say_folded(n_hidden, what)
+        print_folded(n_hidden, what)
 
 
 def print_end(result: HasSizes, seed: int | None) -> None:
@@ -130,8 +132,8 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     print_text("\n".join(table_lines(rows, width())))
 
 
-def _say_cells(*cells: str) -> None:
-    """Print a row whose cells have their widths, in several lines on a narrow terminal."""
+def _print_cells(*cells: str) -> None:
+    """Print a row of padded cells, on several lines if the terminal is narrow."""
     print_text("\n".join(join_cells(cells, width())))
 
 
@@ -142,7 +144,7 @@ def _cell(value: object) -> str:
 
 
 def print_pairs(result: PermutationResult) -> None:
-    """Print the pairs of groups of a test of more than two, the clearest where they are many."""
+    """Print the pairs of a test of more than two groups; of many, the most significant."""
     if len(result.group_sizes) <= 2:
         return
     print_text(f"  pairs, adjusted by {result.adjust}:")
@@ -154,11 +156,11 @@ def print_pairs(result: PermutationResult) -> None:
             f"    {first} - {second}: {pair.estimate:+.3f} "
             f"({low:+.3f} .. {high:+.3f}), adjusted p = {pair.adjusted_pvalue:.3g}"
         )
-    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
+    print_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
 
 
 def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """Return pairs of groups as they are or, of many, those with the smallest adjusted p-values."""
+    """Return all pairs of groups or, of many, those with the smallest adjusted p-values."""
     if len(pairs) <= MOST_LINES:
         return pairs
 
@@ -168,14 +170,14 @@ def clearest_first(pairs: Sequence[Pair]) -> Sequence[Pair]:
     return sorted(pairs, key=place)[:FOLDED_TO]
 
 
-def say_folded(n_hidden: int, what: str) -> None:
-    """Say how many lines are left out, and where they are."""
+def print_folded(n_hidden: int, what: str) -> None:
+    """Print how many lines are not shown, and where to find them."""
     if n_hidden > 0:
         print_text(f"    ... and {n_hidden:,} more {what}: --json FILE has all of them")
 
 
 def print_changes(result: ModelComparison) -> None:
-    """Print how gaps change between two models, the clearest where they are many."""
+    """Print the change of gaps between two models; of many, the most significant."""
     rows = [["gap of", "first model", "second", "size changes by", "interval", "adjusted p"]]
     shown = clearest_first(result.comparisons)
     for pair in shown:
@@ -192,7 +194,7 @@ def print_changes(result: ModelComparison) -> None:
             ]
         )
     _print_rows(rows)
-    say_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
+    print_folded(len(result.comparisons) - len(shown), "pairs, with larger p-values")
 
 
 def print_moves(result: ProjectionResult) -> None:
@@ -211,11 +213,11 @@ def print_moves(result: ProjectionResult) -> None:
             f"{part.to_decision}, by {part.mean_distance:.3g} on average and "
             f"{part.largest_distance:.3g} at most"
         )
-    say_folded(len(result.moved) - len(shown), "lines, of fewer rows")
+    print_folded(len(result.moved) - len(shown), "lines, of fewer rows")
 
 
 def print_scores(result: InfluenceResult) -> None:
-    """Print the proxy scores, the clearest first, where there are any."""
+    """Print the proxy scores, if there are any, the most significant first."""
     if not result.proxy_scores:
         return
     scores = result.proxy_scores
@@ -227,7 +229,7 @@ def print_scores(result: InfluenceResult) -> None:
     ]
     size = min(max(map(len, names)) + 2, 56)
     print_text("")
-    _say_cells(
+    _print_cells(
         f"  {'feature':<{size}}", f"{'score':>8}", f"  {'interval of all':<18}", f"{'p, all':>9}"
     )
     for name, score in zip(names, scores, strict=True):
@@ -235,15 +237,15 @@ def print_scores(result: InfluenceResult) -> None:
         interval = "-" if low != low else f"{low:+.3f} .. {high:+.3f}"
         shown = f"  {name[: size - 2]:<{size}}"
         if score.note:
-            _say_cells(shown, f"  {score.note}")
+            _print_cells(shown, f"  {score.note}")
             continue
         p = f"{score.adjusted_pvalue:>9.3g}"
-        _say_cells(shown, f"{score.estimate:>+8.3f}", f"  {interval:<18}", p)
-    say_folded(len(result.proxy_scores) - len(scores), "scores, less clear")
+        _print_cells(shown, f"{score.estimate:>+8.3f}", f"  {interval:<18}", p)
+    print_folded(len(result.proxy_scores) - len(scores), "scores, less clear")
 
 
 def print_tails(result: ExtremeResult) -> None:
-    """Print the pairs of groups, or why they are not compared; of many the clearest."""
+    """Print the pairs of groups or why they were not compared; of many, the most significant."""
     shown_pairs = clearest_first(result.comparisons)
     names = [
         " - ".join(group_name(group, result.grouped_by) for group in (pair.first, pair.second))
@@ -251,26 +253,26 @@ def print_tails(result: ExtremeResult) -> None:
     ]
     size = min(max(9, *map(len, names)) + 2, 40)
     print_text("")
-    _say_cells(
+    _print_cells(
         f"  {'pair':<{size}}", f"{'gap':>8}", f"  {'interval':<18}", f"{'p, Holm':>9}", "  by"
     )
     for name, pair in zip(names, shown_pairs, strict=True):
         shown = f"  {name[: size - 2]:<{size}}"
         if pair.reason:
-            _say_cells(shown, f"  {pair.reason}")
+            _print_cells(shown, f"  {pair.reason}")
             continue
         p = f"{'<' if pair.pvalue_is_bound else ''}{pair.adjusted_pvalue:.3g}"
         interval = f"{pair.low:+.3f} .. {pair.high:+.3f}"
-        _say_cells(
+        _print_cells(
             shown, f"{pair.estimate:>+8.3f}", f"  {interval:<18}", f"{p:>9}", f"  {pair.method}"
         )
-    say_folded(len(result.comparisons) - len(shown_pairs), "pairs, with larger p-values")
+    print_folded(len(result.comparisons) - len(shown_pairs), "pairs, with larger p-values")
 
 
 def print_levels(result: ExtremeResult) -> None:
-    """Print what one row in m exceeds, for each group a line per horizon of which it is said."""
+    """Print the return levels of each group: what one row in m exceeds, a line per horizon."""
     print_text("")
-    _say_cells(
+    _print_cells(
         f"  {'one row in':>12}",
         f"{'exceeds':>9}",
         f"  {'interval':<18}",
@@ -286,10 +288,10 @@ def print_levels(result: ExtremeResult) -> None:
             shown = f"  {level.horizon:>12,.0f}"
             if level.standing == "refused":
                 free = f"{level.lower_free:>9.3f}"
-                _say_cells(shown, f"{'-':>9}", f"  {'-':<18}", free, "  refused")
+                _print_cells(shown, f"{'-':>9}", f"  {'-':<18}", free, "  refused")
                 continue
             interval = f"{level.low:.3f} .. {level.high:.3f}"
             at_least = f"{level.at_least:>9.3f}"
             value = f"{level.value:>9.3f}"
-            _say_cells(shown, value, f"  {interval:<18}", at_least, f"  {level.standing}")
-    say_folded(len(result.tails) - len(tails), "groups")
+            _print_cells(shown, value, f"  {interval:<18}", at_least, f"  {level.standing}")
+    print_folded(len(result.tails) - len(tails), "groups")

@@ -1,4 +1,4 @@
-"""`fairaudit tabulate`."""
+"""The command `fairaudit tabulate`, which counts rows by group, label and decision."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def tabulate(output: Path | None, **given: Any) -> None:
     """
     if output is not None:
         if output.suffix not in (".csv", ".parquet"):
-            raise ArgumentError(f"--output is {output}; accepted: .csv or .parquet")
+            raise ArgumentError(
+                f"--output is {output}; accepted: a name that ends in .csv or .parquet",
+                argument="output",
+            )
         check_target("--output", output)
     frame = fa.tabulate(**options.given_arguments(given)).to_frame()
     if output is None:

@@ -36,7 +36,9 @@ class TestArguments:
         assert made == {"a": (1, 2), "b": (1, 3)}
 
     def test_a_reference_that_there_is_not(self):
-        with pytest.raises(DataError, match="reference is 'x', which is no group; groups: 'a'"):
+        with pytest.raises(
+            DataError, match="reference is 'x', which is not a group; accepted: 'a'"
+        ):
             counts.found_in({"a": S(1, 2)}, "x")
 
 

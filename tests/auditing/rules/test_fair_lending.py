@@ -62,7 +62,7 @@ class TestAdverseImpact:
     def test_arguments(self):
         with pytest.raises(ArgumentError, match="threshold of the ratio is 80; accepted"):
             impact(threshold=80)
-        with pytest.raises(DataError, match="reference is 'white', which is no group"):
+        with pytest.raises(DataError, match="reference is 'white', which is not a group"):
             impact({"a": (1, 2), "b": (1, 2)})
         with pytest.raises(TypeError, match="threshold"):
             adverse_impact(COUNTS, "white")
@@ -126,7 +126,7 @@ class TestMeans:
             standardized_differences({"a": (1, 0.0, 0.0), "b": (5, 1.0, 0.0)}, "a")
         with pytest.raises(ArgumentError, match="denominator is 'sd'; accepted: 'population'"):
             standardized_differences(moments(a=np.arange(3), b=np.arange(4)), "a", denominator="sd")
-        with pytest.raises(DataError, match="reference is 'c', which is no group"):
+        with pytest.raises(DataError, match="reference is 'c', which is not a group"):
             standardized_differences(moments(a=np.arange(3), b=np.arange(4)), "c")
 
 

@@ -1,1 +1,1 @@
-"""The numbers that rules ask for, a file each: pure functions of counts, engines and not advice."""
+"""The numbers that legal rules require, as pure functions of counts: engines, not advice."""

@@ -1,4 +1,4 @@
-"""Whose sex and race or ethnicity the data hold: what the tables of Local Law 144 are made of."""
+"""Builds the tables of Local Law 144 from the people of an audit, by sex and race or ethnicity."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ...data.tables import AuditTable
     from ..policy import Policy
 
-#: By what the categories are of: the option of the rule, and words in names of columns.
+#: For each kind of category the option of the rule, and words in the names of columns.
 NAMES: Mapping[str, tuple[str, frozenset[str]]] = {
     SEX: ("sex", frozenset({"sex", "gender"})),
     RACE: ("race", frozenset({"race", "ethnicity", "ethnic", "raceethnicity"})),
 }
-#: What rates are made of, and what that is called.
+#: For each kind of rate the argument that it needs, and its name in words.
 _COLUMNS: Mapping[Kind, tuple[str, str]] = {
     "selection": ("y_pred", "decisions"),
     "scoring": ("y_score", "scores"),
@@ -32,13 +32,13 @@ _Counts = dict["GroupKey", tuple[int, int]]
 
 
 def bias_audit(table: AuditTable, policy: Policy, pos_label: Label) -> BiasAudit:
-    """Return what Local Law 144 publishes of a table of people; what is missing is said.
+    """Return the tables that Local Law 144 requires, and what is missing for them.
 
-    Sex and race or ethnicity are the attributes that the policy names, or those whose names say so.
+    Sex and race or ethnicity are the attributes that the policy names, or those with such names.
     """
     options = policy.rule_options
     columns, missing = _columns(table.feature_names, options)
-    made: list[ImpactTable] = []
+    tables: list[ImpactTable] = []
     read: dict[Kind, Callable[[AuditTable], _Counts]] = {
         "selection": lambda known: _selected(known, pos_label),
         "scoring": _above,
@@ -54,7 +54,7 @@ def bias_audit(table: AuditTable, policy: Policy, pos_label: Label) -> BiasAudit
         except FairAuditError as error:
             missing.append(f"{RATES[kind]}s: {reason_of(error)}")
             continue
-        made += impact_tables(
+        tables += impact_tables(
             counts,
             of=columns,
             kind=kind,
@@ -67,22 +67,23 @@ def bias_audit(table: AuditTable, policy: Policy, pos_label: Label) -> BiasAudit
     return BiasAudit(
         date=str(options.get("date", "")),
         source=str(options.get("data", "")),
-        tables=tuple(made),
+        tables=tuple(tables),
         columns=columns,
         missing=tuple(missing),
     )
 
 
 def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return the attributes that hold sex and race or ethnicity, and what is not found."""
+    """Return the attributes of sex and of race or ethnicity, and what could not be found."""
     found, missing = {}, []
     for what, (option, words) in NAMES.items():
         named = options.get(option)
         if named is not None:
             if named not in names:
                 raise DataError(
-                    f"rule_options says that {what} is {named!r}, which is no sensitive feature; "
-                    f"{suggest_nearest(str(named), names)}accepted: {', '.join(map(repr, names))}",
+                    f"rule_options says that {what} is {named!r}, which is not a sensitive "
+                    f"feature; {suggest_nearest(str(named), names)}"
+                    f"accepted: {', '.join(map(repr, names))}",
                     argument="rule_options",
                 )
             found[what] = str(named)
@@ -101,21 +102,21 @@ def _columns(names: Sequence[str], options: Mapping[str, Any]) -> tuple[dict[str
         )
     if len(set(found.values())) < len(found):
         raise DataError(
-            f"{SEX} and {RACE} are both read from {found[SEX]!r}; accepted: two attributes, which "
-            "rule_options of the policy may name as 'sex' and 'race'",
-            mentions=("rule_options",),
+            f"{SEX} and {RACE} are both read from {found[SEX]!r}. Name two attributes "
+            "as 'sex' and 'race' in rule_options of the policy.",
+            argument="rule_options",
         )
     return found, missing
 
 
 def _words(name: str) -> set[str]:
-    """Return the words of a name."""
+    """Return the words of a column name."""
     parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).lower()
     return set(re.split(r"[^a-z]+", parts))
 
 
 def _selected(table: AuditTable, pos_label: Label) -> _Counts:
-    """Count by group, those of unknown group included, who is selected and who there is."""
+    """Count the selected and all people by group, including people of unknown group."""
     cells = table.cells(columns=("y_pred",), pos_label=pos_label)
     total = np.bincount(cells.group, weights=cells.count, minlength=len(cells.groups))
     chosen = np.where(cells.y_pred == 1, cells.count, 0)
@@ -124,7 +125,7 @@ def _selected(table: AuditTable, pos_label: Label) -> _Counts:
 
 
 def _above(table: AuditTable) -> _Counts:
-    """Count by group who scores above the median of all, unknown people included."""
+    """Count the people above the median score by group, including people of unknown group."""
     rows = table.rows(columns=("y_score",), needed_by="the median of all scores")
     above = above_median(rows.columns["y_score"])
     groups = rows.cells.groups

@@ -1,4 +1,4 @@
-"""Colorado's draft of testing in life insurance: gaps of approvals, informative only."""
+"""Gaps in approvals as in Colorado's draft rule on testing in life insurance; informational."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..sentences import fill_part, fill_sentence
 from .counts import Counts, check_counts, equal_rates_test, format_percent, found_in
 from .significance import describe_test, differ_significantly
 
-#: Of approval rates: from here on a significant difference is looked into.
+#: Significant gaps of approval rates from this size on are looked into.
 FIVE_POINTS = Fraction(5, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalGap:
-    """The approvals of a group against those of a reference."""
+    """The comparison of a group's approval rate with that of the reference group."""
 
     group: Any
     reference: Any
@@ -31,18 +31,18 @@ class ApprovalGap:
     reference_total: int
     rate: float
     reference_rate: float
-    #: Above 0 where the reference is approved more often.
+    #: Above 0 if the reference is approved more often.
     gap: float
     interval: Interval
     pvalue: float
     method: str
     significant: bool
-    #: Whether the gap is one of 5 points or more, compared as whole numbers.
+    #: Whether the gap is 5 points or more, compared exactly.
     reaches: bool
-    #: Significant and of 5 points or more: the draft would look into the variables.
+    #: Whether the gap is significant and 5 points or more: the draft would look into the variables.
     triggered: bool
     alpha: float
-    #: The tests that were made; p-values are not adjusted for them.
+    #: Number of tests; p-values are not adjusted for them.
     n_comparisons: int
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class ApprovalGap:
         )
 
     def _size(self) -> str:
-        """Return the gap against 5 points, and whether it is significant."""
+        """Return the part of the sentence on the size and significance of the gap."""
         name = "below_five"
         if self.gap < 0:
             name = "in_favour"
@@ -89,22 +89,22 @@ def approval_gaps(
     confidence_level: float = 0.95,
     n_comparisons: int | None = None,
 ) -> list[ApprovalGap]:
-    """Return how much less often each group is approved than a reference.
+    """Return how much less often each group is approved than the reference group.
 
-    Groups are as given and gaps as seen: the draft estimates race from names and addresses and
-    adjusts by regression, which this does not.
+    Groups and gaps are taken from the data as they are. The draft estimates race from names and
+    addresses and adjusts by regression; this function does neither.
 
     Parameters
     ----------
     counts : dict
-        Of each group, how many were approved, of how many.
+        For each group, the number of approved people and of all people.
     reference : group
-        The group that others are compared with.
+        The reference group.
     alpha, confidence_level : float
-        Level of "significant", and of intervals.
+        The level of significance, and that of intervals.
     n_comparisons : int, optional
-        The tests that the sentences name beside their p-values, which are not adjusted; None for
-        one of each group but the reference.
+        Number of tests that the sentences mention beside their p-values, which are not adjusted;
+        None for one test per group other than the reference.
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     groups = check_counts(counts)

@@ -1,4 +1,4 @@
-"""Counts behind the rules: people of each group, and how many were selected."""
+"""Counts of people and selections by group, with the tests that the rules share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ...errors import ArgumentTypeError, DataError
 from ...inference.exact_tests import fisher_pvalue, least_expected, pooled_z, two_sided
 from ...inference.proportions import SampleProportion
 
-#: Expected counts below this make a table one of few rows.
+#: Tables with an expected count below this are tested by Fisher's exact test.
 FEW = 5
 FISHER = "Fisher's exact test"
 _MOST = 10**15
 
 
 class SelectionCount(NamedTuple):
-    """How many people of a group were selected, of how many."""
+    """The number of selected people and of all people in a group."""
 
     selected: int
     total: int
 
     @property
     def exact(self) -> Fraction:
-        """The rate as a ratio of whole numbers: rules compare without rounding."""
+        """The rate as a fraction, so that rules compare without rounding."""
         return Fraction(self.selected, self.total)
 
     @property
@@ -38,7 +38,7 @@ class SelectionCount(NamedTuple):
 
     @property
     def share(self) -> SampleProportion:
-        """The rate and its rows."""
+        """The rate with its number of rows."""
         return SampleProportion(self.rate, self.total)
 
 
@@ -55,7 +55,7 @@ class EqualityTest(NamedTuple):
 
 
 def check_counts(counts: object, groups: int = 2) -> dict[Any, SelectionCount]:
-    """Return counts of so many groups or more, each with people."""
+    """Check counts, of at least this many groups, each with people."""
     accepted = "a dict with (selected, total) of each group"
     if not isinstance(counts, Mapping):
         raise ArgumentTypeError(f"counts is {counts!r}; accepted: {accepted}", argument="counts")
@@ -80,33 +80,34 @@ def _whole(value: Any) -> Any:
 
 
 def highest_rate_group(counts: Mapping[Any, SelectionCount]) -> Any:
-    """Return the group with the highest rate; of equal ones the largest, then the first."""
+    """Return the group with the highest rate; if rates are equal, the largest, then the first."""
     return max(counts, key=lambda group: (counts[group].exact, counts[group].total))
 
 
 def found_in(counts: Mapping[Any, SelectionCount], reference: object) -> Any:
-    """Return the reference, which is a group of the counts."""
+    """Return the reference group, which must be in the counts."""
     if reference not in counts:
         names = ", ".join(map(repr, counts))
         raise DataError(
-            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+            f"reference is {reference!r}, which is not a group; accepted: {names}",
+            argument="reference",
         )
     return reference
 
 
 def equal_rates_test(
-    one: SelectionCount, other: SelectionCount, fisher_below: int | None = None
+    first: SelectionCount, second: SelectionCount, fisher_below: int | None = None
 ) -> EqualityTest:
-    """Test equal rates: by the pooled z, and by Fisher's exact test where rows are few.
+    """Test equal rates by the pooled z test, or by Fisher's exact test if rows are few.
 
-    Few means less than 5 expected people in a cell of the table, or fewer people than
-    ``fisher_below`` where that is given.
+    Rows are few if a cell of the table has fewer than 5 expected people or, with ``fisher_below``,
+    if both groups together have fewer people than that.
     """
-    table = (*one, *other)
+    table = (*first, *second)
     few = (
         least_expected(*_split(table)) < FEW
         if fisher_below is None
-        else one.total + other.total < fisher_below
+        else first.total + second.total < fisher_below
     )
     z = pooled_z(*_split(table))
     if few:
@@ -122,18 +123,18 @@ def _split(table: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def selection_shortfall(count: SelectionCount, reference: SelectionCount, ratio: Fraction) -> int:
-    """Return how many more people must be selected to come to a ratio of the reference's rate."""
+    """Return the additional selections with which the rate is ``ratio`` times the reference's."""
     wanted = ratio * reference.exact * count.total
     return max(-(-wanted.numerator // wanted.denominator) - count.selected, 0)
 
 
 def pair_count(n_groups: int) -> int:
-    """Return how many pairs there are of so many groups."""
+    """Return the number of pairs of groups."""
     return math.comb(n_groups, 2)
 
 
 def bonferroni_pvalue(pvalue: float, n_comparisons: int) -> float:
-    """Return a p-value that holds for so many comparisons together; NaN stays NaN."""
+    """Return a p-value adjusted for a number of comparisons; NaN stays NaN."""
     return pvalue if math.isnan(pvalue) else min(1.0, n_comparisons * pvalue)
 
 

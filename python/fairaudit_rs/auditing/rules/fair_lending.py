@@ -26,7 +26,7 @@ from .counts import (
 )
 from .significance import describe_test, differ_significantly
 
-#: Below so many people in both groups Fisher's exact test is taken, else chi-squared.
+#: With fewer people than this in both groups, Fisher's exact test is used, else chi-squared.
 FISHER_BELOW = 1_000
 Denominator = Literal["population", "pooled"]
 _SHARE = "a number strictly between 0 and 1, such as 0.8"
@@ -34,7 +34,7 @@ _SHARE = "a number strictly between 0 and 1, such as 0.8"
 
 @dataclass(frozen=True, kw_only=True)
 class AdverseImpact:
-    """A group against a fixed reference."""
+    """The adverse impact ratio of a group to a fixed reference group."""
 
     group: Any
     reference: Any
@@ -43,25 +43,25 @@ class AdverseImpact:
     reference_total: int
     rate: float
     reference_rate: float
-    #: The favourable share over that of the reference; NaN where nobody of the reference has it.
+    #: The favourable share over that of the reference; NaN if the latter is 0.
     ratio: float
     interval: tuple[float, float]
-    #: Of the shares, the reference first: above 0 is to the group's disadvantage.
+    #: Share of the reference minus share of the group: above 0 is to the group's disadvantage.
     difference: float
     odds_ratio: float
     pvalue: float
     method: str
     significant: bool
-    #: Whether the ratio is below the threshold, compared as whole numbers.
+    #: Whether the ratio is below the threshold, compared exactly.
     is_low: bool
-    #: Below the threshold, significant, and with a difference above the one that counts.
+    #: Whether the ratio is low, significant, and the difference above ``least_difference``.
     flagged: bool
-    #: Favourable decisions that are missing to the rate of the reference.
+    #: Additional favourable decisions that would give the group the rate of the reference.
     shortfall: int
     threshold: float
     least_difference: float
     alpha: float
-    #: The tests that were made; p-values are not adjusted for them.
+    #: Number of tests; p-values are not adjusted for them.
     n_comparisons: int
 
     def __str__(self) -> str:
@@ -126,21 +126,21 @@ def adverse_impact(
     Parameters
     ----------
     counts : dict
-        Of each group, how many had the favourable decision, of how many.
+        For each group, the number of favourable decisions and of people.
     reference : group
-        Chosen beforehand, never "the best".
+        The reference group, chosen before the data are seen, never "the best".
     threshold : float
         The ratio below which a group is flagged; no regulation has one, 0.8 and 0.9 are customary.
     least_difference : float
-        The difference of shares that must be exceeded besides.
+        A group is flagged only if its difference of shares is larger than this too.
     fisher_below : int
-        People of both groups together below which Fisher's exact test is taken; from there on
-        chi-squared without a correction.
+        With fewer people than this in both groups together, Fisher's exact test is used; else the
+        chi-squared test without a correction.
     alpha, confidence_level : float
-        Level of "significant", and of intervals.
+        The level of significance, and that of intervals.
     n_comparisons : int, optional
-        The tests that the sentences name beside their p-values, which are not adjusted; None for
-        one of each group but the reference.
+        Number of tests that the sentences mention beside their p-values, which are not adjusted;
+        None for one test per group other than the reference.
     """
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     limit = arguments.number("threshold of the ratio", threshold, _SHARE, lambda r: 0 < r < 1)
@@ -155,7 +155,7 @@ def adverse_impact(
             continue
         test = equal_rates_test(count, base, below)
         significant = rejects_at(test.pvalue, level.alpha)
-        # As it is written: 0.8 is four fifths and not the nearest binary number.
+        # The threshold as a decimal: 0.8 is exactly four fifths, not the nearest binary number.
         is_low = count.exact < Fraction(str(limit)) * base.exact
         difference = base.exact - count.exact
         rows.append(
@@ -187,7 +187,7 @@ def adverse_impact(
 
 
 def _odds_ratio(x: int, n: int, y: int, m: int) -> float:
-    """Return the odds of the group over those of the reference; NaN where both are without end."""
+    """Return the odds ratio of the group to the reference; NaN if it is 0 / 0."""
     above, below = x * (m - y), y * (n - x)
     return above / below if below else (math.inf if above else math.nan)
 
@@ -196,7 +196,7 @@ def _odds_ratio(x: int, n: int, y: int, m: int) -> float:
 
 
 class ScoreMoments(NamedTuple):
-    """Scores of a group: how many, their mean, and the sum of squares about it."""
+    """Number of scores in a group, their mean, and the sum of squares about it."""
 
     n: int
     mean: float
@@ -205,7 +205,7 @@ class ScoreMoments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanDifference:
-    """The mean score of a group against that of a fixed reference, in standard deviations."""
+    """The standardized difference of mean scores between a group and a fixed reference group."""
 
     group: Any
     reference: Any
@@ -215,20 +215,21 @@ class MeanDifference:
     reference_mean: float
     difference: float
     smd: float
-    #: The standard deviation that the difference is divided by: of all people, or within the two
-    #: groups.
+    #: The standard deviation by which the difference is divided: of all people, or pooled within
+    #: the two groups.
     denominator: Denominator
     higher_is_favourable: bool
     t: float
-    #: Of equal means, by Welch's t test; not adjusted.
+    #: The p-value of equal means, by Welch's t test; not adjusted.
     pvalue: float
     method: str
     significant: bool
-    #: Beyond the threshold to the group's disadvantage, and significant; None without a threshold.
+    #: Whether the difference is to the group's disadvantage, beyond the threshold and significant;
+    #: None without a threshold.
     flagged: bool | None
     threshold: float | None
     alpha: float
-    #: The tests that were made; p-values are not adjusted for them.
+    #: Number of tests; p-values are not adjusted for them.
     n_comparisons: int
 
     def __str__(self) -> str:
@@ -277,9 +278,9 @@ def standardized_differences(
     Parameters
     ----------
     moments : dict
-        Of each group: number of people, mean, and sum of squares about the mean.
+        For each group: number of people, mean, and sum of squares about the mean.
     reference : group
-        Chosen beforehand.
+        The reference group, chosen before the data are seen.
     threshold : float, optional
         The size from which a difference to the group's disadvantage is flagged where it is
         significant; 0.3 is customary, and no regulation has one.
@@ -288,7 +289,7 @@ def standardized_differences(
     higher_is_favourable : bool
         Whether a high score is good for people.
     alpha : float
-        Level of Welch's t-test, which says what is significant.
+        The level of Welch's t test.
     n_comparisons : int, optional
         As in `adverse_impact`.
     """
@@ -300,10 +301,11 @@ def standardized_differences(
     if reference not in groups:
         names = ", ".join(map(repr, groups))
         raise DataError(
-            f"reference is {reference!r}, which is no group; groups: {names}", argument="reference"
+            f"reference is {reference!r}, which is not a group; accepted: {names}",
+            argument="reference",
         )
     base = groups[reference]
-    whole = _together(groups)
+    whole = _pooled_moments(groups)
     rows = []
     for group, score_moments in groups.items():
         if group == reference:
@@ -347,7 +349,8 @@ def standardized_differences(
 def _checked_moments(moments: object) -> dict[Any, ScoreMoments]:
     if not isinstance(moments, Mapping) or len(moments) < 2:
         raise ArgumentTypeError(
-            f"moments is {moments!r}; accepted: (n, mean, squares) of two or more groups"
+            f"moments is {moments!r}; accepted: (n, mean, squares) of two or more groups",
+            argument="moments",
         )
     found = {}
     for group, (n, mean, squares) in moments.items():
@@ -359,7 +362,7 @@ def _checked_moments(moments: object) -> dict[Any, ScoreMoments]:
     return found
 
 
-def _together(groups: Mapping[Any, ScoreMoments]) -> ScoreMoments:
+def _pooled_moments(groups: Mapping[Any, ScoreMoments]) -> ScoreMoments:
     """Return the moments of all people."""
     n = sum(group.n for group in groups.values())
     mean = math.fsum(group.n * group.mean for group in groups.values()) / n
@@ -369,13 +372,15 @@ def _together(groups: Mapping[Any, ScoreMoments]) -> ScoreMoments:
     return ScoreMoments(n, mean, squares)
 
 
-def _welch(one: ScoreMoments, other: ScoreMoments) -> tuple[float, float]:
+def _welch(first: ScoreMoments, second: ScoreMoments) -> tuple[float, float]:
     """Return t and the two-sided p-value of equal means, whatever the variances."""
-    parts = [each.squares / (each.n - 1) / each.n for each in (one, other)]
+    parts = [each.squares / (each.n - 1) / each.n for each in (first, second)]
     variance = sum(parts)
-    t = standardize_gap(one.mean - other.mean, math.sqrt(variance))
+    t = standardize_gap(first.mean - second.mean, math.sqrt(variance))
     if not variance:
-        # Nothing varies: means that differ do so for sure.
+        # Without variance, any difference of means is certain.
         return t, 0.0 if t else 1.0
-    df = variance**2 / sum(v**2 / (each.n - 1) for v, each in zip(parts, (one, other), strict=True))
+    df = variance**2 / sum(
+        v**2 / (each.n - 1) for v, each in zip(parts, (first, second), strict=True)
+    )
     return t, min(2 * t_upper_tail(abs(t), df), 1.0)

@@ -1,4 +1,4 @@
-"""The sentences of a rule in an audit: its own numbers beside the verdict."""
+"""The sentences about the policy's rule in an audit: its numbers, dates and sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def rule_lines(policy: Policy, report: RuleReport | None, published: BiasAudit | None) -> list[str]:
-    """Return the sentences of the rule of a policy; an empty list where it has none."""
+    """Return the sentences about the policy's rule; an empty list without a rule."""
     if report is None:
         return []
     lines = [] if published is None else _published(published, report)
@@ -36,7 +36,7 @@ def rule_lines(policy: Policy, report: RuleReport | None, published: BiasAudit |
 
 
 def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
-    """Return how the lines count, since when the rule is in force, and what it is not."""
+    """Return how the numbers count rows, since when the rule is in force, and what it is not."""
     since = fill_part("since", "since", date=policy.in_force) if policy.in_force else ""
     unused = fill_part("unused", "unused", parts=join_names(report.unused)) if report.unused else ""
     return [
@@ -54,7 +54,7 @@ def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
 
 
 def own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
-    """Warn that groups without a verdict are in the lines of a rule that has no minimum size."""
+    """Yield a warning for groups below the minimum size, which the rule reports all the same."""
     for attribute in () if report is None else report.attributes:
         groups = {row.group: row.total for row in attribute.rows_of_counts}
         groups |= {row.reference: row.reference_total for row in attribute.rows_of_counts}
@@ -72,12 +72,12 @@ def own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
 
 
 def _without(report: RuleReport) -> str:
-    """Return what stands in each line that counts otherwise than the verdict."""
+    """Return the remark on parts of the design, such as weights, that the rule does not use."""
     return fill_part("without", "without", parts=join_names(report.unused)) if report.unused else ""
 
 
 def _published(found: BiasAudit, report: RuleReport) -> list[str]:
-    """Return the tables of Local Law 144, a line for each category."""
+    """Return the lines of the tables of Local Law 144, one for each category."""
     lines = list(found.head)
     for table in found.tables:
         rate = RATES[table.kind]
@@ -143,7 +143,7 @@ def _of_attribute(policy: Policy, report: AttributeReport) -> Iterator[str]:
 
 
 def _below_minimum(policy: Policy, attribute: str, row: CountRow) -> str:
-    """Return which of two groups have no verdict, though the rule has a line for them."""
+    """Return the remark on groups below the minimum size, which have no verdict."""
     small = [
         f"{group_name(name, attribute)} has {n:,} rows"
         for name, n in ((row.group, row.total), (row.reference, row.reference_total))

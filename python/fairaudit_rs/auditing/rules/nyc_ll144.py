@@ -1,4 +1,4 @@
-"""Impact ratios of New York City's Local Law 144 (6 RCNY 5-300 to 5-304): numbers, no threshold."""
+"""The impact ratios of New York City's Local Law 144 (6 RCNY 5-300 to 5-304)."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from ..markdown import escape_markdown, markdown_table
 from ..sentences import fill_part, fill_sentence
 from .counts import Counts, SelectionCount, check_counts, highest_rate_group
 
-#: Categories below this share of the data may be left out of the ratios.
+#: Categories below this share of the data may be excluded from the ratios.
 SMALL = Fraction(2, 100)
 Kind = Literal["selection", "scoring"]
-#: What rates are called, by what a tool does.
+#: The name of the rate, for tools that select and tools that score.
 RATES: Mapping[Kind, str] = {"selection": "selection rate", "scoring": "scoring rate"}
-#: Why there is no ratio where all rates are 0.
+#: Why there are no ratios if all rates are 0.
 NOBODY: Mapping[Kind, str] = {
     "selection": "nobody is selected",
     "scoring": "nobody scores above the median",
 }
-#: What the rule's categories are of.
+#: The kinds of categories in the rule.
 SEX, RACE = "sex", "race or ethnicity"
-#: The ratios that are given beside where the highest category is a small one.
+#: The additional ratios if the category with the highest rate is small.
 _BOTH = ("ratio with small categories", "ratio without small categories")
 REASON = "fewer than 2 % of the people of this table"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImpactLine:
-    """A line of the published table; without a ratio where the category is left out."""
+    """A line of the published table; an excluded category has no ratio."""
 
     category: Any
     n_applicants: int
-    #: Of all people in the table.
+    #: The share of all people in the table.
     share: float
     rate: float
     impact_ratio: float
-    #: The ratio to the highest rate of all categories, and to that of the categories of 2 % or
-    #: more, which a category below 2 % does not have. They differ where the highest one is small.
+    #: The ratio to the highest rate of all categories, and to that of the categories of 2 % or more
+    #: (NaN for a smaller category). They differ if the category with the highest rate is small.
     ratio_with_small: float
     ratio_without_small: float
-    #: Whether it may be left out, and then that number, share and rate are given with the reason.
+    #: Whether the category may be excluded, and whether it is; its number, share and rate stay.
     small: bool
     left_out: bool
     reason: str = ""
@@ -62,9 +62,9 @@ class ImpactTable:
     by: str
     kind: Kind
     categories: tuple[ImpactLine, ...]
-    #: People whose category is not known; they are in no line.
+    #: People whose category is not known, and who are in no line.
     n_unknown: int
-    #: The columns that categories are read from; bare numbers are named after them.
+    #: The columns of the categories; categories that are bare numbers are named after them.
     attribute: str = ""
 
     def name_of(self, line: ImpactLine) -> str:
@@ -73,13 +73,13 @@ class ImpactTable:
 
     @property
     def compared_with(self) -> ImpactLine | None:
-        """The category that the others are compared with; None where there are no ratios."""
+        """The category with ratio 1; None if there are no ratios."""
         found = [category for category in self.categories if not math.isnan(category.impact_ratio)]
         return max(found, key=lambda line: line.rate, default=None)
 
     @property
     def small_highest(self) -> ImpactLine | None:
-        """The category with the highest rate, where it is below 2 % and others are not."""
+        """The category with the highest rate, if it is below 2 % and others are not."""
         if all(category.small for category in self.categories):
             return None
         top = max(self.categories, key=lambda line: (line.rate, not line.small))
@@ -87,7 +87,7 @@ class ImpactTable:
 
     @property
     def small_note(self) -> str:
-        """Why there are two ratios, where the highest category is small; "" elsewhere."""
+        """The reason for two ratios, if the category with the highest rate is small; else ""."""
         top = self.small_highest
         if top is None:
             return ""
@@ -102,7 +102,7 @@ class ImpactTable:
         )
 
     def both_ratios(self, line: ImpactLine) -> list[str]:
-        """Return the ratios with and without small categories; no texts where they are equal."""
+        """Return the ratios with and without small categories; [] if they are equal."""
         if self.small_highest is None:
             return []
         return [_three(line.ratio_with_small), _three(line.ratio_without_small)]
@@ -130,7 +130,7 @@ class ImpactTable:
         ]
 
     def to_markdown(self) -> str:
-        """Return the published table, with the number of unknown below."""
+        """Return the published table, with the number of people of unknown category below."""
         both = _BOTH if self.small_highest else ()
         heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", *both, "note"]
         cells = [
@@ -154,22 +154,22 @@ class ImpactTable:
 class BiasAudit:
     """The published bias audit: date, source of the data and tables, without a verdict."""
 
-    #: Of the audit, such as 2026-11-20; empty where nobody said.
+    #: The date of the audit, such as 2026-11-20; empty if not given.
     date: str
-    #: Source and explanation of the data; empty where nobody said.
+    #: Source and explanation of the data; empty if not given.
     source: str
-    #: By sex, by race or ethnicity, and by both; of decisions, of scores, or of each.
+    #: Tables by sex, by race or ethnicity, and by both, for decisions, scores or both.
     tables: tuple[ImpactTable, ...]
-    #: Which columns hold sex and race or ethnicity.
+    #: The columns of sex and of race or ethnicity.
     columns: dict[str, str]
-    #: What the rule asks for and the data do not have, with the reason.
+    #: What the rule requires and the data lack, with the reason.
     missing: tuple[str, ...] = ()
     #: The rule sets no threshold.
     verdict: str = "not_asked"
 
     @property
     def head(self) -> list[str]:
-        """The lines before the tables: of when and of what, and what a ratio is."""
+        """The lines before the tables: date, source, and the definition of the ratios."""
         lines = []
         if self.date or self.source:
             made = f" of {self.date}" if self.date else ""
@@ -213,7 +213,7 @@ class BiasAudit:
 
 
 def above_median(scores: ArrayLike) -> NDArray[np.bool_]:
-    """Return which scores lie strictly above the median of the full sample."""
+    """Return a mask of the scores strictly above the median of the full sample."""
     found = np.asarray(scores, dtype=np.float64)
     if found.ndim != 1 or not len(found) or np.isnan(found).any():
         raise DataError(
@@ -236,25 +236,25 @@ def impact_table(
     Parameters
     ----------
     counts : dict
-        Of each category, how many were selected (or scored above the median) and how many there
-        are; without people of unknown category.
+        For each category, the number selected (or scored above the median) and of people, without
+        people of unknown category.
     by : str
-        What the categories are of.
+        The kind of category, such as "sex".
     kind : {"selection", "scoring"}
-        What the tool does.
+        Whether the tool selects or scores.
     leave_out : bool
-        Whether categories of fewer than 2 % have no ratio, as the rule allows, and are not the
-        ones that others are compared with. Their number, share and rate are given all the same.
+        Whether categories of fewer than 2 % have no ratio, as the rule allows, and do not serve as
+        the highest rate. Their number, share and rate are still reported.
     n_unknown : int
         People of unknown category.
     attribute : str
-        The columns that categories are read from.
+        The columns of the categories.
     """
     groups = check_counts(counts, groups=0)
     arguments.choice("kind", kind, RATES)
     everybody = sum(count.total for count in groups.values())
     small = {group for group, count in groups.items() if count.total < SMALL * everybody}
-    # Where all categories are small there is nothing to compare the others with.
+    # If all categories are small, none is excluded.
     outside = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
     compared = {group: count for group, count in groups.items() if group not in outside}
     large = {group: count for group, count in groups.items() if group not in small}
@@ -295,7 +295,7 @@ def impact_table(
 
 
 def _ratio(rate: float, highest: float) -> float:
-    """Return a rate over the highest one; NaN where that is 0 or there is none."""
+    """Return a rate over the highest rate; NaN if that is 0 or NaN."""
     return rate / highest if highest else math.nan
 
 
@@ -316,19 +316,19 @@ def impact_tables(
     leave_out: bool = False,
     is_unknown: Callable[[Any], bool] = lambda label: label is None,
 ) -> tuple[ImpactTable, ...]:
-    """Return the tables by sex, by race or ethnicity, and by both; or by the one that is known.
+    """Return the tables by sex, by race or ethnicity, and by both, or by the known one.
 
     Parameters
     ----------
     counts : dict
-        Of each pair (sex, race or ethnicity), unknown ones included, how many were selected (or
-        scored above the median) and how many there are.
+        For each pair (sex, race or ethnicity), including unknown ones, the number selected (or
+        scored above the median) and of people.
     of : dict
-        What the entries of the pairs are, in their order, with the columns that they come from.
+        The kinds of category in the order of the pairs, with their columns.
     kind, leave_out
         As in `impact_table`.
     is_unknown : callable
-        Whether a label says that the category is not known, such as `Policy.is_unknown`.
+        Returns whether a value means an unknown category, such as `Policy.is_unknown`.
     """
     people = check_counts(counts, groups=1)
     for key in people:

@@ -1,4 +1,4 @@
-"""The numbers of a rule by attribute: made once in an audit, and stored with it."""
+"""The numbers of the policy's rule by attribute, which an audit computes once and stores."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 #: A comparison of two groups by their counts.
 CountRow: TypeAlias = ImpactRatio | AdverseImpact | ApprovalGap
-#: Rows that a variance takes.
+#: The fewest rows with a variance.
 _LEAST = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeReport:
-    """The numbers of a rule for the groups of an attribute; of other rules there are none."""
+    """The numbers of a rule for the groups of one attribute; fields of other rules are empty."""
 
     attribute: str
     impact_ratios: tuple[ImpactRatio, ...] = ()
@@ -54,21 +54,21 @@ class RuleReport:
     """The numbers of a rule, which count rows."""
 
     attributes: tuple[AttributeReport, ...]
-    #: What the audit has and these numbers do not use: weights, strata, clusters.
+    #: Parts of the audit's design that these numbers ignore: weights, strata, clusters.
     unused: tuple[str, ...] = ()
 
 
 def rule_report(
     policy: Policy, attributes: Sequence[AuditedAttribute], rates: Sequence[BaseRate]
 ) -> RuleReport | None:
-    """Return the numbers of the rule of a policy for single attributes; None without a rule.
+    """Return the numbers of the policy's rule for single attributes; None without a rule.
 
     The numbers of Local Law 144 are those of `bias_audit`.
     """
     if policy.rule is None:
         return None
     table = attributes[0].table
-    there = {
+    used = {
         "weights": "sample_weight" in table.roles,
         "strata": bool(table.strata),
         "clusters": bool(table.clusters),
@@ -83,7 +83,7 @@ def rule_report(
             _of_attribute(policy, attribute, counts[attribute.name], n_comparisons)
             for attribute in attributes
         ]
-    unused = tuple(what for what, is_there in there.items() if is_there)
+    unused = tuple(part for part, is_used in used.items() if is_used)
     return RuleReport(attributes=tuple(found), unused=unused)
 
 
@@ -97,7 +97,7 @@ def _counts(policy: Policy, attribute: str, rates: Sequence[BaseRate]) -> dict[A
 
 
 def _n_comparisons(policy: Policy, counts: dict[str, dict[Any, Any] | None]) -> int:
-    """Return how many comparisons a rule makes in all attributes together."""
+    """Return the number of comparisons of a rule in all attributes together."""
     sizes = [len(found) for found in counts.values() if found is not None and len(found) > 1]
     is_after_looking = policy.rule == "us_eeoc"
     return max(1, sum(pair_count(k) if is_after_looking else k - 1 for k in sizes))
@@ -117,7 +117,7 @@ def _of_attribute(
         return AttributeReport(attribute=attribute.name, impact_ratios=tuple(ratios))
     if policy.rule == "fair_lending":
         return _lending(policy, attribute, counts, given)
-    # The draft names no reference: each group goes against the largest.
+    # The draft names no reference group, so each group is compared with the largest.
     largest = max(counts, key=lambda group: counts[group][1])
     gaps = approval_gaps(counts, largest, **given)
     return AttributeReport(attribute=attribute.name, approval_gaps=tuple(gaps))
@@ -146,7 +146,7 @@ def _lending(
 def _means(
     policy: Policy, attribute: AuditedAttribute, reference: Any, given: Any
 ) -> tuple[list[MeanDifference], list[str]]:
-    """Return the mean differences of scores, and what could not be computed."""
+    """Return the mean differences of scores, and the reasons for those not computed."""
     if "y_score" not in attribute.table.roles:
         return [], [fill_sentence("no_means")]
     try:
@@ -168,7 +168,7 @@ def _means(
 
 
 def _moments(attribute: AuditedAttribute) -> dict[Any, tuple[int, float, float]]:
-    """Return rows, mean score, and the sum of squares about it of each known group."""
+    """Return the rows, the mean score and the sum of squares about it, for each known group."""
     rows = attribute.table.rows(columns=("y_score",), needed_by="the mean of scores")
     scores = rows.columns["y_score"]
     n_groups = len(rows.cells.groups)
@@ -177,7 +177,7 @@ def _moments(attribute: AuditedAttribute) -> dict[Any, tuple[int, float, float]]
     mean = total / np.maximum(n, 1)
     squares = sums_of(rows.group, (scores - mean[rows.group]) ** 2, n_groups)
     return {
-        group_label(key): (int(n[at]), float(mean[at]), float(squares[at]))
-        for at, key in enumerate(rows.cells.groups)
+        group_label(key): (int(n[i]), float(mean[i]), float(squares[i]))
+        for i, key in enumerate(rows.cells.groups)
         if group_label(key) in attribute.groups
     }

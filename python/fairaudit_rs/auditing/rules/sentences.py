@@ -1,4 +1,4 @@
-"""The sentences of rules: templates, of which texts and patterns are made."""
+"""The templates of sentences about rules, used to write and to read the text of audits."""
 
 from __future__ import annotations
 

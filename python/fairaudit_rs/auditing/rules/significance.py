@@ -1,4 +1,4 @@
-"""Tests of a rule in words: the test, its p-value, how many there are, and what it shows."""
+"""The parts of a rule's sentences that describe a test and its p-value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..sentences import fill_part
 
 
 def describe_test(method: str, pvalue: float, n_tests: int, alpha: float) -> str:
-    """Return a test for a sentence; p-values of several tests are not adjusted."""
+    """Describe a test in a sentence; p-values of several tests are not adjusted."""
     name = "one_test" if n_tests == 1 else "several_tests"
     p, n = p_text(pvalue), f"{n_tests:,}"
     return fill_part("how", name, method=method, p=p, n_tests=n, level=f"{alpha:g}")

@@ -1,4 +1,4 @@
-"""The four-fifths rule of the Uniform Guidelines (29 CFR 1607.4 D), with its companions.
+"""The four-fifths rule of the Uniform Guidelines (29 CFR 1607.4 D), with significance tests.
 
 The group with the highest rate is known only after looking at the data. So it is not enough to test
 each group against it: with equal rates in 12 groups of 40 people, that test finds a "significant"
@@ -42,8 +42,8 @@ from .counts import (
 )
 
 FOUR_FIFTHS = Fraction(4, 5)
-#: The four cells: whether the ratio is below 4/5, and whether the rates differ significantly, all
-#: comparisons considered.
+#: The four outcomes: whether the ratio is below 4/5, and whether the rates differ significantly
+#: after the adjustment for all comparisons.
 CELLS = {
     (True, True): "below four fifths, and the rates differ significantly: flag",
     (True, False): "below four fifths, but the rates do not differ significantly: flag by the "
@@ -56,7 +56,7 @@ CELLS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ImpactRatio:
-    """A group against the one with the highest selection rate."""
+    """The impact ratio of a group to the one with the highest selection rate."""
 
     group: Any
     reference: Any
@@ -66,27 +66,27 @@ class ImpactRatio:
     rate: float
     reference_rate: float
     ratio: float
-    #: Of the ratio, by the score test, not adjusted.
+    #: The interval of the ratio, by the score test, not adjusted.
     interval: tuple[float, float]
-    #: Whether the ratio is below 4/5, compared as whole numbers.
+    #: Whether the ratio is below 4/5, compared exactly.
     flagged: bool
-    #: "Two or three standard deviations": of the rates, as if they were one.
+    #: The pooled z statistic of equal rates ("two or three standard deviations").
     z: float
-    #: Of equal rates, not adjusted.
+    #: The p-value of equal rates, not adjusted.
     pvalue: float
-    #: Of equal rates, adjusted for all comparisons.
+    #: The p-value of equal rates, adjusted for all comparisons.
     adjusted_pvalue: float
     method: str
-    #: The pairs of groups that p-values are adjusted for.
+    #: The number of pairs of groups that p-values are adjusted for.
     n_comparisons: int
     alpha: float
-    #: By the adjusted p-value.
+    #: Whether the rates differ significantly, by the adjusted p-value.
     significant: bool
     words: str
-    #: Selections that are missing to 4/5.
+    #: Additional selections that would raise the ratio to 4/5.
     shortfall: int
-    #: How sure it is that the true ratio is below 4/5, from 0 to 1, for all comparisons together:
-    #: one minus the adjusted p-value of the score test of a ratio of 4/5 or more.
+    #: The confidence that the true ratio is below 4/5, for all comparisons together: one minus the
+    #: adjusted p-value of the score test of a ratio of 4/5 or more.
     confidence_below: float
     #: Whether the data rule out a true ratio of 4/5 or more, at a confidence of 1 - alpha.
     rules_out: bool
@@ -157,13 +157,13 @@ def impact_ratios(
     Parameters
     ----------
     counts : dict
-        Of each group, how many were selected and how many applied.
+        For each group, the number of selected people and of applicants.
     alpha : float
-        Level of "significant", and of what the data rule out, for all comparisons together.
+        The level of both tests, for all comparisons together.
     confidence_level : float
-        Of intervals, which are not adjusted.
+        The level of intervals, which are not adjusted.
     n_comparisons : int, optional
-        The comparisons that p-values are adjusted for; None for all pairs of these groups.
+        Number of comparisons that p-values are adjusted for; None for all pairs of these groups.
 
     Examples
     --------
@@ -193,12 +193,12 @@ def _against(
     level: arguments.CheckedArguments,
     n_comparisons: int,
 ) -> ImpactRatio:
-    """Return a group against the one with the highest rate."""
+    """Compare a group with the one of the highest rate."""
     measured = top.selected > 0
     test = equal_rates_test(count, top) if measured else EqualityTest(math.nan, math.nan, "")
     flagged = count.exact < FOUR_FIFTHS * top.exact
     adjusted = bonferroni_pvalue(test.pvalue, n_comparisons)
-    # Of a true ratio of 4/5 or more; the statistic falls as the ratio grows.
+    # The score test of a true ratio of 4/5 or more; its statistic falls as the ratio grows.
     score = ratio_score(*count, *top, float(FOUR_FIFTHS))
     at_least = bonferroni_pvalue(score.less, n_comparisons)
     significant = rejects_at(adjusted, level.alpha)
