@@ -338,7 +338,7 @@ class TestArguments:
             ),
             (ensemble.HistGradientBoostingClassifier(), TypeError, "piecewise constant"),
             (naive_bayes.GaussianNB(), TypeError, "GaussianNB, for which there is no closed form"),
-            (linear_model.LogisticRegression(), ValueError, "without classes_; accepted: a fitted"),
+            (linear_model.LogisticRegression(), ValueError, "without classes_, so it is not"),
             (linear_model.LogisticRegression, TypeError, "model is the class LogisticRegression"),
             (linear_model.Ridge(), TypeError, "threshold is missing, and a Ridge predicts numbers"),
             (lambda X: X, TypeError, "model is a function; accepted: a LinearModel"),

@@ -23,7 +23,7 @@ class Attack:
     rows: Floats
     #: The coefficients moved_k, by part and row.
     moved: Floats
-    #: For each eigenvalue of the metric and each score, the part of the coefficients.
+    #: The projected coefficients part_k, for each eigenvalue of the metric and each score.
     parts: Floats
     feature_names: tuple[str, ...] | None
 

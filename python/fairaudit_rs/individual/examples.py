@@ -60,8 +60,8 @@ class UnfairExamples(Value, Serializable):
         return len(self.row)
 
     def __repr__(self) -> str:
-        shown = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
-        return f"UnfairExamples({len(self):,} rows{shown})"
+        ratios = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
+        return f"UnfairExamples({len(self):,} rows{ratios})"
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()

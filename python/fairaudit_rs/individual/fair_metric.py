@@ -160,15 +160,16 @@ class FairMetric(Value):
         strength = arguments.positive("C", C)
         rows, names = read_rows(X)
         attributes = attributes_of(protected, len(rows))
-        more = None
+        given_directions = None
         if given is not None:
-            more = finite_array("given", _wide("given", given), 2)
-            if more.shape[1] != rows.shape[1]:
+            given_directions = finite_array("given", _wide("given", given), 2)
+            if given_directions.shape[1] != rows.shape[1]:
                 raise ArgumentError(
-                    f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X",
+                    f"given has {given_directions.shape[1]} columns; accepted: the "
+                    f"{rows.shape[1]} of X",
                     argument="given",
                 )
-            if not more.any(axis=1).all():
+            if not given_directions.any(axis=1).all():
                 raise ArgumentError(
                     "given holds a row of zeros. Pass directions that are not 0.", argument="given"
                 )
@@ -177,7 +178,7 @@ class FairMetric(Value):
             if features is None
             else chosen_features("features", features, names, rows.shape[1])
         )
-        if not attributes and free is None and more is None:
+        if not attributes and free is None and given_directions is None:
             raise ArgumentTypeError(
                 "protected is None, and so are features and given. Pass protected attributes, "
                 "features or directions.",
@@ -194,7 +195,7 @@ class FairMetric(Value):
             rows=rows,
             attributes=attributes,
             free=free,
-            given=more,
+            given=given_directions,
             C=strength,
             scaled=scaled,
             feature_names=names,
@@ -318,11 +319,11 @@ class FairMetric(Value):
         beyond = np.einsum("ij,ij->i", change, change) - along.sum(axis=1)
         return np.asarray(along @ self._eigenvalues + self._rest * np.maximum(beyond, 0.0))
 
-    def _rows(self, name: str, given: Any) -> Floats:
-        rows = given
-        if np.ndim(given) == 1 and not hasattr(given, "columns"):
-            rows = np.atleast_2d(np.asarray(given))
-        if self.feature_names is not None and hasattr(given, "columns"):
+    def _rows(self, name: str, value: Any) -> Floats:
+        rows = value
+        if np.ndim(value) == 1 and not hasattr(value, "columns"):
+            rows = np.atleast_2d(np.asarray(value))
+        if self.feature_names is not None and hasattr(value, "columns"):
             return read_rows(rows, self.n_features, self.feature_names).values
         values = read_rows(rows).values
         if values.shape[1] != self.n_features:
@@ -361,8 +362,8 @@ class FairMetric(Value):
         """Fit the metric again on some of its rows, which may be repeated."""
         if self._fit is None:
             raise ArgumentError(
-                f"fair_metric is {self!r}, which was not fitted on rows; accepted: a "
-                "FairMetric.subspace with protected attributes",
+                f"fair_metric is {self!r}, which was not fitted on rows. Use a "
+                "FairMetric.subspace with protected attributes.",
                 argument="fair_metric",
             )
         return self._fit.take_rows(chosen).metric()
@@ -387,8 +388,8 @@ class FairMetric(Value):
         if len(self._eigenvalues) < self.n_features:
             values.append(self._rest)
             parts.append(vectors - sum(parts, np.zeros(vectors.shape)))
-        kept = [k for k, part in enumerate(parts) if part.any()]
-        return np.array(values)[kept], np.array(parts).reshape(-1, *vectors.shape)[kept]
+        nonzero = [k for k, part in enumerate(parts) if part.any()]
+        return np.array(values)[nonzero], np.array(parts).reshape(-1, *vectors.shape)[nonzero]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -488,5 +489,5 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
             f"{name} has shape {matrix.shape}; accepted: a square matrix", argument=name
         )
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
-        raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix", argument=name)
+        raise ArgumentError(f"{name} is not symmetric. Pass a symmetric matrix.", argument=name)
     return np.asarray(matrix / 2 + matrix.T / 2)

@@ -271,9 +271,9 @@ def individual_test(
             code="conflicting-arguments",
         )
     groups = one_hot_groups_of(one_hot_groups, features)
-    held = groups if one_hot == "keep" else ()
+    kept_groups = groups if one_hot == "keep" else ()
     kind, scores = problem_class(ours.scores), ours.scores
-    if held:
+    if kept_groups:
         kind, scores = kind.in_features(scores)
     problem = kind(
         scores=scores,
@@ -284,7 +284,7 @@ def individual_test(
         floor=floor if compat is None else None,
         batch_size=batch_size,
         sample=sample,
-        held=held,
+        kept_groups=kept_groups,
     )
     sums = None if sample is None else PathSums(sample, targets, ratio, floor)
     flowed = problem.run(schedule, n_threads, callback, sums)

@@ -50,8 +50,8 @@ class Losses:
 
     def n_of(self, rows: NDArray[np.bool_]) -> int:
         """Return how many of some rows have a positive weight."""
-        kept = rows if self.sample is None else rows & self.sample.counts(len(rows))
-        return int(kept.sum())
+        weighted = rows if self.sample is None else rows & self.sample.has_weight(len(rows))
+        return int(weighted.sum())
 
     @cached_property
     def ends_unknown(self) -> bool:
@@ -78,7 +78,7 @@ class Losses:
                 return AuditValue(math.nan, math.nan, interval=interval)
             return self._units.value(interval, self.ratio == "error_rate")
         if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._kept, self.ddof), interval=interval)
+            return AuditValue(*mean_ratio(self._measured_ratios, self.ddof), interval=interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval=interval)
         return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
@@ -126,11 +126,11 @@ class Losses:
         if self.sample is not None:
             return self._units.skew()
         if self.ratio == "loss":
-            return SkewCorrection.of_mean(self._kept)
+            return SkewCorrection.of_mean(self._measured_ratios)
         return SkewCorrection.of_rates(self.wrong_start, self.wrong_end)
 
     @property
-    def _kept(self) -> Floats:
+    def _measured_ratios(self) -> Floats:
         """The ratios that enter the audit value."""
         return self.ratios[np.isfinite(self.ratios)] if self.paper else self.ratios
 
@@ -141,6 +141,8 @@ class Losses:
         if self.sample is not None:
             return self._units.bootstrap(n_resamples, seed, n_threads)
         if self.ratio == "loss":
-            return bootstrap_mean(self._kept, None, n_resamples, seed, n_threads, self.ddof)
+            return bootstrap_mean(
+                self._measured_ratios, None, n_resamples, seed, n_threads, self.ddof
+            )
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
         return bootstrap_mean(*columns, n_resamples, seed, n_threads, self.ddof)

@@ -52,7 +52,7 @@ class FlowProblem(Value, ABC):
     #: Weights and clusters of the rows; None if each row is independent with weight 1.
     sample: RowWeights | None = None
     #: Groups of one-hot features that are kept at least 0 with a sum of 1.
-    held: tuple[tuple[int, ...], ...] = ()
+    kept_groups: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         n_rows, n_features = self.features.values.shape
@@ -227,8 +227,8 @@ class KernelProblem(FlowProblem):
     @property
     def engine(self) -> str:
         """A description of how rows are moved."""
-        held = ", one-hot features held" if self.held else ""
-        return f"{self.scores.kernel.name} kernel{held}"
+        suffix = ", one-hot features held" if self.kept_groups else ""
+        return f"{self.scores.kernel.name} kernel{suffix}"
 
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
         return self._flow.run(
@@ -262,7 +262,9 @@ class KernelProblem(FlowProblem):
             self.metric.units, pulls.tolist(), np.ascontiguousarray(vectors.T), rest
         )
         rows, targets = self.features.values, self.targets
-        return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric, self.held)
+        return _native.Flow.kernel(
+            rows, targets.values, targets.loss, model, metric, self.kept_groups
+        )
 
 
 class TorchProblem(FlowProblem):
@@ -273,8 +275,8 @@ class TorchProblem(FlowProblem):
     @property
     def engine(self) -> str:
         """A description of how rows are moved."""
-        held = "one-hot features held, " if self.held else ""
-        return f"torch autograd, {held}{self.scores.precision}"
+        prefix = "one-hot features held, " if self.kept_groups else ""
+        return f"torch autograd, {prefix}{self.scores.precision}"
 
     def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
         return torch_flow(
@@ -287,7 +289,7 @@ class TorchProblem(FlowProblem):
             schedule,
             self.batch_size,
             call.progress,
-            held=self.held,
+            kept_groups=self.kept_groups,
         )
 
     def attack(self, flowed: _native.Flowed) -> StoredAttack:

@@ -159,10 +159,10 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
 
 def _labels(y: Any, pos_label: Label) -> Floats:
     """Return labels as 0 and 1."""
-    values, place = _distinct(y)
+    values, codes = _distinct(y)
     if pos_label is not None:
         check_pos_label(pos_label, {"y": values})
-    return binary_labels("y", values, pos_label)[place].astype(np.float64)
+    return binary_labels("y", values, pos_label)[codes].astype(np.float64)
 
 
 def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
@@ -179,7 +179,7 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
             f"{known[1]!r}, None",
             argument="pos_label",
         )
-    values, place = _distinct(y)
+    values, codes = _distinct(y)
     numbers = []
     for value in values:
         matches = [number for number, class_ in enumerate(known) if label_matches(value, class_)]
@@ -190,7 +190,7 @@ def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
                 argument="y",
             )
         numbers.append(matches[0])
-    return np.array(numbers, dtype=np.float64)[place]
+    return np.array(numbers, dtype=np.float64)[codes]
 
 
 def _numbers(y: Any, pos_label: Label) -> Floats:
@@ -216,16 +216,19 @@ def _distinct(y: Any) -> tuple[list[Label], NDArray[np.int64]]:
     column = column_array("y", y)
     if not isinstance(column, EncodedColumn):
         _check_finite(column)
-    values, place = distinct_values(column)
-    if len(place) and place.max() >= len(values):
-        raise DataError("y is missing in some rows; accepted: a label in every row", argument="y")
-    return values, place
+    values, codes = distinct_values(column)
+    if len(codes) and codes.max() >= len(values):
+        raise DataError(
+            "y is missing in some rows. Label every row, or leave these rows out.", argument="y"
+        )
+    return values, codes
 
 
 def _check_finite(column: NDArray[Any]) -> None:
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise DataError(
-            "y is missing or infinite in some rows; accepted: a value in every row", argument="y"
+            "y is missing or infinite in some rows. Pass finite numbers, or leave these rows out.",
+            argument="y",
         )
 
 
@@ -258,19 +261,19 @@ def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> RowWeights | No
     return RowWeights.from_arrays(weight, person)
 
 
-def one_hot_groups_of(given: Any, features: Features) -> Groups:
+def one_hot_groups_of(one_hot_groups: Any, features: Features) -> Groups:
     """Return the groups of one-hot features: the given ones, or those found in the rows."""
     rows, names = features
-    if given is None:
+    if one_hot_groups is None:
         return found_groups(rows)
     accepted = "a sequence of groups, each with names or positions of features"
-    if not arguments.is_listing(given):
+    if not arguments.is_listing(one_hot_groups):
         raise ArgumentTypeError(
-            f"one_hot_groups is {given!r}; accepted: {accepted}", argument="one_hot_groups"
+            f"one_hot_groups is {one_hot_groups!r}; accepted: {accepted}", argument="one_hot_groups"
         )
     groups = tuple(
         tuple(chosen_features("one_hot_groups", group, names, rows.shape[1]).tolist())
-        for group in given
+        for group in one_hot_groups
     )
     taken = [column for group in groups for column in group]
     if len(set(taken)) < len(taken) or not all(groups):
@@ -312,39 +315,42 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, str) or (not isinstance(value, Sequence) and np.ndim(value) == 0)
 
 
-def _attribute(name: str, given: Any, n_rows: int) -> ProtectedAttribute:
-    called = f"protected attribute {name!r}" if name else "protected"
-    column = column_array(called, given)
+def _attribute(name: str, values: Any, n_rows: int) -> ProtectedAttribute:
+    description = f"protected attribute {name!r}" if name else "protected"
+    column = column_array(description, values)
     if len(column) != n_rows:
         raise DataError(
-            f"{called} has {len(column):,} rows, X has {n_rows:,}. Pass one value per row.",
+            f"{description} has {len(column):,} rows, X has {n_rows:,}. Pass one value per row.",
             argument="protected",
         )
     kind = "U" if isinstance(column, EncodedColumn) else column.dtype.kind
     if not isinstance(column, EncodedColumn) and kind == "f" and not np.isfinite(column).all():
         raise DataError(
-            f"{called} is not finite in some rows; accepted: finite numbers", argument="protected"
+            f"{description} is not finite in some rows. Pass finite numbers, or leave these "
+            "rows out.",
+            argument="protected",
         )
-    levels, place = distinct_values(column)
-    if len(place) and place.max() >= len(levels):
+    levels, codes = distinct_values(column)
+    if len(codes) and codes.max() >= len(levels):
         raise DataError(
-            f"{called} is missing in some rows; accepted: a value in every row",
+            f"{description} is missing in some rows. Fill in the values, or leave these rows out.",
             argument="protected",
         )
     if len(levels) < 2:
         raise DataError(
-            f"{called} has the same value in all rows; accepted: at least two values",
+            f"{description} has the same value in all rows. Pass an attribute with at least "
+            "two values.",
             argument="protected",
         )
     if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return ProtectedAttribute(name, place, len(levels))
+        return ProtectedAttribute(name, codes, len(levels))
     return ProtectedAttribute(name, np.asarray(column, dtype=np.float64), 0)
 
 
-def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
+def chosen_rows(argument: str, rows: ArrayLike, n_rows: int) -> Positions:
     """Return positions of rows, given positions or a mask."""
     try:
-        positions = np.asarray(given)
+        positions = np.asarray(rows)
     except Exception as error:  # __array__ of the argument may raise any error
         raise ArgumentTypeError(
             f"{argument} is no array ({error}); accepted: positions of rows, or a mask",
@@ -364,7 +370,7 @@ def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
             )
         positions = np.flatnonzero(positions)
     if not len(positions):
-        raise ArgumentError(f"{argument} chooses no row; accepted: at least two", argument=argument)
+        raise ArgumentError(f"{argument} chooses no row. Choose at least two.", argument=argument)
     outside = (positions < 0) | (positions >= n_rows)
     if outside.any():
         raise ArgumentError(

@@ -35,14 +35,16 @@ class RangeDeparture:
         )
 
 
-def range_departure(flow: Attack | StoredAttack, called: Sequence[str]) -> RangeDeparture | None:
+def range_departure(
+    flow: Attack | StoredAttack, feature_names: Sequence[str]
+) -> RangeDeparture | None:
     """Return the feature whose range most rows leave; None if no row leaves any.
 
     Features with the same value in all rows are ignored.
     """
     n = len(flow.rows)
     worst = None
-    for column, name in enumerate(called):
+    for column, name in enumerate(feature_names):
         values = flow.rows[:, column]
         low, high = float(values.min()), float(values.max())
         if low == high:

@@ -41,14 +41,14 @@ def refit_replicates(
     values, variances = np.full(n, math.nan), np.full(n, math.nan)
     for i, replicate in enumerate(replicates):
         key = np.array([seed, replicate], dtype=np.uint64)
-        drawn, persons, of_metric = rows.draw(np.random.Generator(np.random.Philox(key=key)))
-        if not len(drawn) or not len(of_metric):
+        drawn_rows, persons, metric_rows = rows.draw(np.random.Generator(np.random.Philox(key=key)))
+        if not len(drawn_rows) or not len(metric_rows):
             continue
         try:
-            metric = problem.metric.refit(of_metric)
+            metric = problem.metric.refit(metric_rows)
         except DataError:
             continue
-        redrawn = problem.under(metric).of_rows(drawn)
+        redrawn = problem.under(metric).of_rows(drawn_rows)
         if persons is not None and redrawn.sample is not None:
             redrawn = replace(redrawn, sample=replace(redrawn.sample, person=persons))
         value = Losses(redrawn, redrawn.run(schedule, n_threads), ratio).value("normal")
@@ -64,8 +64,8 @@ class _BootstrapDraws:
     def __init__(self, audited: Floats, fitted: Floats, person: NDArray[np.intp] | None) -> None:
         self.n_fitted = len(fitted)
         #: Position of every audited row among the rows of the metric, -1 if it is not among them.
-        self.place = _positions_among(audited, fitted)
-        self.only_fitted = np.setdiff1d(np.arange(len(fitted)), self.place)
+        self.position = _positions_among(audited, fitted)
+        self.only_fitted = np.setdiff1d(np.arange(len(fitted)), self.position)
         self.n_units = len(audited)
         self.order: NDArray[np.intp] | None = None
         if person is not None:
@@ -81,13 +81,13 @@ class _BootstrapDraws:
 
         A person who is drawn twice counts as two persons.
         """
-        if (self.place < 0).all():
+        if (self.position < 0).all():
             audited, persons = self._rows_of(rng.integers(self.n_units, size=self.n_units))
             return audited, persons, rng.integers(self.n_fitted, size=self.n_fitted)
         n = self.n_units + len(self.only_fitted)
         drawn = rng.integers(n, size=n)
         audited, persons = self._rows_of(drawn[drawn < self.n_units])
-        shared = self.place[audited]
+        shared = self.position[audited]
         alone = self.only_fitted[drawn[drawn >= self.n_units] - self.n_units]
         return audited, persons, np.concatenate([shared[shared >= 0], alone])
 

@@ -59,7 +59,7 @@ class RowWeights(Value):
         """The number of persons; None if there are no clusters."""
         return None if self.person is None else int(self.person.max()) + 1
 
-    def counts(self, n_rows: int) -> NDArray[np.bool_]:
+    def has_weight(self, n_rows: int) -> NDArray[np.bool_]:
         """Return a mask of the rows with positive weight."""
         return np.ones(n_rows, dtype=bool) if self.weight is None else self.weight > 0
 
@@ -80,11 +80,13 @@ class RowWeights(Value):
         Without a denominator, the estimate is a mean.
         """
         size = self.totals(self.weighed(np.ones(len(numerator))))
-        kept = size > 0
-        sums = self.totals(self.weighed(numerator))[kept]
+        positive = size > 0
+        sums = self.totals(self.weighed(numerator))[positive]
         if denominator is None:
-            return IndependentUnits(sums, size[kept], size[kept])
-        return IndependentUnits(sums, self.totals(self.weighed(denominator))[kept], size[kept])
+            return IndependentUnits(sums, size[positive], size[positive])
+        return IndependentUnits(
+            sums, self.totals(self.weighed(denominator))[positive], size[positive]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +164,9 @@ class PathSums:
         self._sample, self._targets, self._ratio, self._floor = sample, targets, ratio, floor
         self._size = sample.totals(sample.weighed(np.ones(len(targets))))
         self._factor = np.ones(len(self._size))
-        kept = self._size > 0
-        if kept.sum() > 1:
-            self._factor[kept] = leverage_factors(self._size[kept])
+        positive = self._size > 0
+        if positive.sum() > 1:
+            self._factor[positive] = leverage_factors(self._size[positive])
         #: For each recorded step: five sums of independent rows, or two sums for each person.
         self._sums: list[Floats] = []
 
@@ -191,10 +193,10 @@ class PathSums:
                 for first, values in ((0, change), (half, below)):
                     sums[first : first + half] += sums_of(sample.person, values, half)
 
-    def _ratios(self, start: Floats, now: Floats, targets: Targets, call: _native.Call) -> Floats:
+    def _ratios(self, start: Floats, end: Floats, targets: Targets, call: _native.Call) -> Floats:
         """Return the loss ratios between two sets of scores."""
         flowed = _native.Flowed.of_scores(
-            np.stack([start, now]),
+            np.stack([start, end]),
             np.zeros((0, 0)),
             targets.values,
             targets.loss,
@@ -262,5 +264,5 @@ def _perhaps_repeated(rows: Floats) -> NDArray[np.intp]:
     shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(shared):
         return np.zeros(0, dtype=np.intp)
-    place = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
-    return np.flatnonzero(shared[place] == mixed)
+    position = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
+    return np.flatnonzero(shared[position] == mixed)

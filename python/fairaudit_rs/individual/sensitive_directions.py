@@ -95,7 +95,7 @@ def varying_space(rows: Floats) -> Floats | None:
     return space
 
 
-def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
+def _softmax(rows: Floats, codes: NDArray[np.intp], k: int, C: float) -> Floats:
     """Return the coefficients of a ridge softmax regression, as differences from the first level.
 
     The ridge penalty applies to the coefficients of all levels, not to intercepts. Adding one
@@ -111,7 +111,7 @@ def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
     strength = C / 2 if k == 2 else C
     ridge = np.append(1 / (strength * scale**2), 0.0)
     shared = np.eye(k - 1) - 1 / k
-    observed = np.eye(k)[place][:, 1:]
+    observed = np.eye(k)[codes][:, 1:]
 
     def objective(w: Floats) -> tuple[float, Floats, Floats]:
         u = w.reshape(k - 1, p + 1)
@@ -120,7 +120,7 @@ def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
         size = np.exp(score)
         total = size.sum(axis=1)
         probability = size[:, 1:] / total[:, None]
-        loss = np.log(total) - score[np.arange(n), place]
+        loss = np.log(total) - score[np.arange(n), codes]
         ridge_gradient = shared @ (u * ridge)
         hessian: Floats = np.kron(shared, np.diag(ridge)).astype(np.float64)
         for a in range(k - 1):

@@ -98,9 +98,9 @@ def _indicators(rows: Floats) -> list[int]:
         # Transposed, because reductions over short rows are slow.
         values = np.ascontiguousarray(rows[part][:, columns].T)
         is_one = values == 1
-        kept = (is_one | (values == 0)).all(axis=1)
-        ones = (ones + np.count_nonzero(is_one, axis=1))[kept]
-        columns = columns[kept]
+        is_indicator = (is_one | (values == 0)).all(axis=1)
+        ones = (ones + np.count_nonzero(is_one, axis=1))[is_indicator]
+        columns = columns[is_indicator]
     counts = np.full(rows.shape[1], -1, dtype=np.int64)
     counts[columns] = ones
     return [int(count) for count in counts]
@@ -119,23 +119,23 @@ def _parts(n: int) -> Iterator[slice]:
     return (slice(first, first + _PART) for first in range(0, n, _PART))
 
 
-def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
+def check_groups(groups: Groups, rows: Floats, feature_names: Sequence[str]) -> None:
     """Raise if a row of a group has a value below 0 or values that do not sum to 1."""
     for group in groups:
         values = rows[:, group]
         off = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1) > _ROUNDING)
         if off.any():
             row = int(off.argmax())
-            shown = ", ".join(f"{value:g}" for value in values[row][:10])
+            values_text = ", ".join(f"{value:g}" for value in values[row][:10])
             raise DataError(
-                f"one_hot_groups has {_names(group, called)}, which are {shown} in row {row}; "
-                "accepted: columns of at least 0 that sum to 1 in every row",
+                f"one_hot_groups has {_names(group, feature_names)}, which are {values_text} in "
+                f"row {row}. Give columns of at least 0 that sum to 1 in every row.",
                 argument="one_hot_groups",
             )
 
 
 def find_departure(
-    flow: Attack | StoredAttack, groups: Groups, called: Sequence[str]
+    flow: Attack | StoredAttack, groups: Groups, feature_names: Sequence[str]
 ) -> str | None:
     """Return a note on the group of features that leaves its simplex farthest, if one does."""
     worst: tuple[float, int, float, tuple[int, ...]] | None = None
@@ -154,8 +154,8 @@ def find_departure(
     _, column, value, group = worst
     return (
         f"one-hot features leave what a person can have in {int(far.sum()):,} of "
-        f"{len(far):,} rows: {called[column]} becomes {value:.3g} where 0 to 1 is possible "
-        f"({_names(group, called)} sum to 1 in the data); one_hot='keep' holds them there"
+        f"{len(far):,} rows: {feature_names[column]} becomes {value:.3g} where 0 to 1 is possible "
+        f"({_names(group, feature_names)} sum to 1 in the data); one_hot='keep' holds them there"
     )
 
 
@@ -185,6 +185,6 @@ def _farthest(
     return most, farthest_row, most_off
 
 
-def _names(group: tuple[int, ...], called: Sequence[str]) -> str:
-    names = [called[j] for j in group]
+def _names(group: tuple[int, ...], feature_names: Sequence[str]) -> str:
+    names = [feature_names[j] for j in group]
     return ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])

@@ -31,12 +31,12 @@ def torch_flow(
     batch_size: int,
     progress: Callable[[int], object] | None,
     *,
-    held: tuple[tuple[int, ...], ...] = (),
+    kept_groups: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Floats, Floats]:
     """Return the scores, of shape (recorded steps, scores per row, rows), and the moved rows.
 
     Each batch runs through all steps; the autograd graph is not kept between steps. The groups of
-    one-hot features in `held` are projected on the simplex after each step.
+    one-hot features in `kept_groups` are projected on the simplex after each step.
     """
     scores = np.empty((len(schedule.record), model.n_scores, len(rows)))
     moved_rows = np.empty_like(rows)
@@ -45,7 +45,7 @@ def torch_flow(
         scorer.scores(rows, batch_size)
         for first in range(0, len(rows), batch_size):
             part = slice(first, first + batch_size)
-            batch = _Batch(scorer, rows[part], targets[part], loss, metric, penalty, held)
+            batch = _Batch(scorer, rows[part], targets[part], loss, metric, penalty, kept_groups)
             moved_rows[part] = batch.run(schedule, scores[:, :, part])
             if progress is not None:
                 progress(min(first + batch_size, len(rows)))
@@ -63,9 +63,9 @@ class _Batch:
         loss: str,
         metric: FairMetric,
         penalty: float,
-        held: tuple[tuple[int, ...], ...],
+        kept_groups: tuple[tuple[int, ...], ...],
     ) -> None:
-        self.held = [list(group) for group in held]
+        self.kept_groups = [list(group) for group in kept_groups]
         self.scorer, self.rows, self.units = scorer, rows, metric.units
         self.start, self.targets = scorer.tensor(rows), scorer.tensor(targets)
         self.loss_slope = _slopes(loss, self.targets, scorer.n_scores)
@@ -90,13 +90,13 @@ class _Batch:
                         speed = self._velocity(displacement + length * nodes[i] * speed)
                     total += weight * speed
                 displacement = displacement + length * total
-                for group in self.held:
+                for group in self.kept_groups:
                     back = _on_simplex(self._rows_at(displacement)[:, group]) - self.start[:, group]
                     displacement[:, group] = back / self.scale[group]
             if t == schedule.record[point]:
                 with torch.no_grad():
-                    now = self.scorer.score(self._rows_at(displacement)).double().cpu().numpy()
-                scores[point] = now.reshape(len(now), -1).T
+                    current = self.scorer.score(self._rows_at(displacement)).double().cpu().numpy()
+                scores[point] = current.reshape(len(current), -1).T
                 point += 1
         return np.asarray(self.rows + self.units * displacement.double().cpu().numpy())
 
@@ -132,12 +132,12 @@ def _slopes(
     import torch
 
     if n_scores > 1:
-        own = torch.nn.functional.one_hot(targets.long(), n_scores)
+        is_own = torch.nn.functional.one_hot(targets.long(), n_scores)
 
         # The slope of the own class is minus the sum of the others.
         def multinomial(scores: torch.Tensor) -> torch.Tensor:
-            others = torch.softmax(scores, dim=1) * (1 - own)
-            return others - own * others.sum(dim=1, keepdim=True)
+            others = torch.softmax(scores, dim=1) * (1 - is_own)
+            return others - is_own * others.sum(dim=1, keepdim=True)
 
         return multinomial
     sign = 1 - 2 * targets

@@ -189,8 +189,8 @@ def bootstrap_mean(
         order = np.lexsort((numerator, denominator))
         numerator, denominator = numerator[order], denominator[order]
     draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads)
-    drawn = _native.bootstrap_ratio(numerator, denominator, draws, call)
-    return drawn.values[:, 0], drawn.variances[:, 0] * (n / (n - ddof))
+    replicates = _native.bootstrap_ratio(numerator, denominator, draws, call)
+    return replicates.values[:, 0], replicates.variances[:, 0] * (n / (n - ddof))
 
 
 @dataclass(frozen=True)

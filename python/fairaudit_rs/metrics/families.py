@@ -224,11 +224,11 @@ class _CalibrationFamily(MetricFamily):
                 "probabilities. Pass scores and bins from 0 to 1.",
                 argument="score_bins",
             )
-        bins, place = np.unique(cells.score_bin, return_inverse=True)
+        bins, bin_of_cell = np.unique(cells.score_bin, return_inverse=True)
         rows = np.zeros(len(bins))
         sums = np.zeros(len(bins), dtype=np.int64)
-        np.add.at(rows, place, cells.count)
-        np.add.at(sums, place, cells.score_sum)
+        np.add.at(rows, bin_of_cell, cells.count)
+        np.add.at(sums, bin_of_cell, cells.score_sum)
         means = sums * _native.SCORE_UNIT / rows
         # Each fine bin lies in a single coarse bin, that of its middle.
         middles = (edges[bins] + edges[bins + 1]) / 2
@@ -240,7 +240,7 @@ class _CalibrationFamily(MetricFamily):
             conditioning=tuple(np.repeat(np.arange(len(bins)), 2).tolist()),
             details=(tuple(np.repeat(coarse, 2).tolist()), tuple(np.repeat(means, 2).tolist())),
         )
-        return classes, 2 * place.ravel() + cells.y_true
+        return classes, 2 * bin_of_cell.ravel() + cells.y_true
 
     def native_of(self, classes: RowClasses) -> _native.CountMetric:
         bins, means = classes.details
@@ -266,20 +266,20 @@ class _RankFamily(MetricFamily):
 
     def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
         """Return classes of (distinct score or score bin in ascending order, label)."""
-        levels, place = np.unique(cells.score_bin, return_inverse=True)
+        levels, level_of_cell = np.unique(cells.score_bin, return_inverse=True)
         classes = RowClasses(
             n=2 * len(levels),
             positive=(False, True) * len(levels),
             conditioning=(0, 1) * len(levels),
         )
-        return classes, 2 * place.ravel() + cells.y_true
+        return classes, 2 * level_of_cell.ravel() + cells.y_true
 
     def native_of(self, classes: RowClasses) -> _native.CountMetric:
         return _native.CountMetric.ranks(classes.n // 2)
 
     def class_influence(self, classes: RowClasses, totals: Floats) -> Floats:
-        place = np.arange(classes.n)
-        return rank_influence(place // 2, place % 2, totals)
+        code = np.arange(classes.n)
+        return rank_influence(code // 2, code % 2, totals)
 
     def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
         del n_rows

@@ -304,8 +304,8 @@ def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
             "y_true holds other values than 0 and 1, but log_loss needs labels. Pass 0 and 1.",
             argument="y_true",
         )
-    kept = np.clip(score, _CLIP, 1 - _CLIP)
-    return -np.where(label == 1, np.log(kept), np.log1p(-kept))
+    clipped = np.clip(score, _CLIP, 1 - _CLIP)
+    return -np.where(label == 1, np.log(clipped), np.log1p(-clipped))
 
 
 def _are_probabilities(rows: Mapping[str, NDArray[np.float64]]) -> bool:
@@ -328,7 +328,7 @@ def _residual_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, fl
 
 
 def _log_loss_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, float] | None:
-    """Return 0 and the loss of the least likely label at any of the scores."""
+    """Return 0 and the largest loss that a label can have at these scores."""
     if not _are_probabilities(rows):
         return None
     score = rows["y_score"]

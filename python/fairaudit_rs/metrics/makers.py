@@ -227,10 +227,10 @@ def correlation_metric(
     _check_row_value("value", value)
     columns = _check_columns(columns)
     method = arguments.choice("method", method, get_args(CorrelationMethod))
-    shown = value if isinstance(value, str) else "f(row)"
+    row_value = value if isinstance(value, str) else "f(row)"
     return Metric(
         name,
-        f"{method} correlation of {shown} and the attribute",
+        f"{method} correlation of {row_value} and the attribute",
         _checked_description(description),
         family="correlation",
         numerator=value,

@@ -63,10 +63,12 @@ def get(metric: AnyMetric) -> Metric:
         sklearn_name = same_as(metric)
         if sklearn_name is not None:
             return _METRICS[sklearn_name]
-        own = "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
+        hint_of_functions = (
+            "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
+        )
         raise ArgumentTypeError(
             f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a "
-            f"Metric{own}",
+            f"Metric{hint_of_functions}",
             argument="metric",
         )
     key = _key(metric)

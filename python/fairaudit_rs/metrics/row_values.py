@@ -352,7 +352,7 @@ def of_one_row(function: RowFunction) -> RowFunction:
 
 
 def is_of_one_row(source: Any) -> TypeGuard[RowFunction]:
-    """Return whether a row value is a function that was marked so."""
+    """Return whether a row value is a function that `of_one_row` marked."""
     return getattr(source, _OF_ONE_ROW, False) is True
 
 
@@ -449,7 +449,7 @@ def value_of(source: Any, columns: Columns) -> NDArray[Any]:
 def rank_influence(
     score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Return the influence of rows on the AUC, ties 1/2."""
+    """Return the influence of rows on the AUC, with ties counted as 1/2."""
     weight = np.ones(len(score)) if weight is None else weight
     positive = positive.astype(bool)
     _, level = np.unique(score, return_inverse=True)

@@ -189,7 +189,7 @@ def margins_of_scores(scores: NDArray[np.float64], threshold: float) -> Distance
         missing = np.flatnonzero(np.isnan(scores))
         if len(missing):
             raise DataError(
-                f"y_score is missing in row {missing[0]}; accepted: a score for every row",
+                f"y_score is missing in row {missing[0]}. Pass a score for every row.",
                 argument="y_score",
             )
         # Raises, with the rows that are infinite.

@@ -20,7 +20,8 @@ def fitted_value(model: Any, attribute: str) -> Any:
     """Return a fitted attribute of an estimator, as a dense array."""
     if not hasattr(model, attribute):
         raise ArgumentError(
-            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted estimator",
+            f"model is a {type(model).__name__} without {attribute}, so it is not "
+            "fitted. Fit it first.",
             argument="model",
         )
     value = getattr(model, attribute)

@@ -312,14 +312,14 @@ class KernelModel(BinaryModel):
         margin, tolerance = self._margin(rows)
         side = np.where(margin >= 0, 1.0, -1.0)
         current = rows.copy()
-        found = np.zeros(len(rows), dtype=bool)
+        crossed = np.zeros(len(rows), dtype=bool)
         # Far from the support vectors gradients vanish, so steps are limited to their distance.
         longest = np.full(len(rows), np.inf)
         if self.kernel != "linear":
             away = np.linalg.norm(rows - self._basis.centre, axis=1)
             longest = 2 * (np.sqrt(self._basis.squares.max()) + away)
         for _ in range(_NEWTON_STEPS):
-            active = np.flatnonzero(~found)
+            active = np.flatnonzero(~crossed)
             if not len(active):
                 break
             gradient = self._gradient(current[active])
@@ -332,40 +332,42 @@ class KernelModel(BinaryModel):
             step = np.where(largest > 0, step, 0.0)
             current[active] += step[:, None] * np.nan_to_num(direction)
             margin[active], tolerance[active] = self._margin(current[active])
-            found[active] = side[active] * margin[active] < -tolerance[active]
-        other = np.full(rows.shape, np.nan)
-        other[found] = current[found]
-        self._fall_back(rows, side, found, other)
-        return self._halve(rows, side, found, other)
+            crossed[active] = side[active] * margin[active] < -tolerance[active]
+        ends = np.full(rows.shape, np.nan)
+        ends[crossed] = current[crossed]
+        self._fall_back(rows, side, crossed, ends)
+        return self._halve(rows, side, crossed, ends)
 
     def _fall_back(
-        self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats
+        self, rows: Floats, side: Floats, crossed: NDArray[np.bool_], ends: Floats
     ) -> None:
         """Aim at the nearest support vector with the other decision."""
         for sign in (1.0, -1.0):
-            lost = np.flatnonzero(~found & (side == sign))
-            if not len(lost):
+            missing = np.flatnonzero(~crossed & (side == sign))
+            if not len(missing):
                 continue
             opposite = self._opposite_points(sign)
             if not len(opposite):
                 continue
-            gaps = np.einsum("ij,ij->i", opposite, opposite) - 2 * rows[lost] @ opposite.T
-            other[lost] = opposite[gaps.argmin(axis=1)]
-            found[lost] = True
+            gaps = np.einsum("ij,ij->i", opposite, opposite) - 2 * rows[missing] @ opposite.T
+            ends[missing] = opposite[gaps.argmin(axis=1)]
+            crossed[missing] = True
 
     def _opposite_points(self, sign: float) -> Floats:
         """Return the support vectors that lie on the other side by more than rounding."""
-        kept = []
+        opposite = []
         for part in _parts(len(self.support_vectors), len(self.support_vectors)):
             points = self.support_vectors[part]
             margin, tolerance = self._margin(points)
-            kept.append(points[sign * margin < -tolerance])
-        return np.concatenate(kept)
+            opposite.append(points[sign * margin < -tolerance])
+        return np.concatenate(opposite)
 
-    def _halve(self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats) -> Floats:
+    def _halve(
+        self, rows: Floats, side: Floats, crossed: NDArray[np.bool_], ends: Floats
+    ) -> Floats:
         """Bisect between the rows and their points on the other side."""
-        indices = np.flatnonzero(found)
-        start, move, sign = rows[indices], other[indices] - rows[indices], side[indices]
+        indices = np.flatnonzero(crossed)
+        start, move, sign = rows[indices], ends[indices] - rows[indices], side[indices]
         low, high = np.zeros(len(indices)), np.ones(len(indices))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

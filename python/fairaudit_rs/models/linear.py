@@ -202,8 +202,8 @@ class LinearModel(BinaryModel):
         continuous = np.setdiff1d(np.arange(n_features), jumping)
         movable = np.setdiff1d(continuous, fixed)
         scale = _covariance(covariance, norm, n_features)
-        kept = np.setdiff1d(continuous, movable)
-        dual, direction = _dual(self.coef, norm, movable, kept, scale)
+        fixed_continuous = np.setdiff1d(continuous, movable)
+        dual, direction = _dual(self.coef, norm, movable, fixed_continuous, scale)
         kind, jumps = f"linear, {norm}", None
         if len(jumping):
             cost = _jump_cost(discrete_cost)
@@ -213,11 +213,11 @@ class LinearModel(BinaryModel):
             jumps = _Jumps.build(values, jumping, np.isin(jumping, fixed), self.coef, cost)
             kind += f", {len(jumping)} discrete at {cost:g}"
         elif discrete_cost is not None or discrete_values is not None:
-            given = "discrete_cost" if discrete_cost is not None else "discrete_values"
+            argument = "discrete_cost" if discrete_cost is not None else "discrete_values"
             raise ArgumentTypeError(
-                f"{given} needs discrete, which names no feature. Name the discrete features, or "
-                f"omit {given}.",
-                argument=given,
+                f"{argument} needs discrete, which names no feature. Name the discrete features, "
+                f"or omit {argument}.",
+                argument=argument,
                 mentions=("discrete",),
                 code="missing-argument",
             )
@@ -287,7 +287,7 @@ def _covariance(value: ArrayLike | None, norm: str, n_features: int) -> Floats |
     largest = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-10 * largest:
         raise ArgumentError(
-            "covariance is not symmetric; accepted: a symmetric matrix", argument="covariance"
+            "covariance is not symmetric. Pass a symmetric matrix.", argument="covariance"
         )
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -1e-10 * largest:
@@ -434,8 +434,8 @@ class _Jumps:
         totals = values @ coef[columns]
         group = np.zeros(len(values), dtype=np.int64)
         if fixed.any():
-            kept = values[:, fixed]
-            group = _codes(kept, _distinct(kept)[1])
+            fixed_values = values[:, fixed]
+            group = _codes(fixed_values, _distinct(fixed_values)[1])
         order = np.lexsort((totals, group))
         _, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
         return cls(
@@ -450,10 +450,10 @@ class _Jumps:
 
     def best(self, rows: Floats, decided: NDArray[np.bool_]) -> tuple[Positions, Floats]:
         """Return the best combination for every row to jump to, and the change of the score."""
-        own = _codes(rows[:, self.columns], self.steps)
-        target = np.where(decided, self.lowest[own], self.highest[own])
-        gain = np.abs(self.totals[target] - self.totals[own])
-        return np.where(own < 0, -1, target), np.where(own < 0, 0.0, gain)
+        current = _codes(rows[:, self.columns], self.steps)
+        target = np.where(decided, self.lowest[current], self.highest[current])
+        gain = np.abs(self.totals[target] - self.totals[current])
+        return np.where(current < 0, -1, target), np.where(current < 0, 0.0, gain)
 
     def applied(self, rows: Floats, target: Positions) -> Floats:
         """Return the rows after their jumps."""

@@ -69,13 +69,13 @@ class MulticlassModel:
                 "class. With two classes, use a LinearModel, KernelModel or TorchModel.",
                 argument="scores",
             )
-        given = range(scores.n_scores) if classes is None else classes
-        if not arguments.is_listing(given):
+        labels = range(scores.n_scores) if classes is None else classes
+        if not arguments.is_listing(labels):
             raise ArgumentTypeError(
-                f"classes is {given!r}; accepted: a sequence of labels", argument="classes"
+                f"classes is {labels!r}; accepted: a sequence of labels", argument="classes"
             )
         self.classes = tuple(
-            array.item() if isinstance(array, np.generic) else array for array in given
+            array.item() if isinstance(array, np.generic) else array for array in labels
         )
         if not all(isinstance(class_, str | int | float) for class_ in self.classes):
             raise ArgumentTypeError(
@@ -246,10 +246,10 @@ class MulticlassModel:
 
 
 def _intercepts(intercept: ArrayLike, n_scores: int) -> Floats:
-    given = np.asarray(intercept)
-    if given.ndim == 0:
-        given = np.full(n_scores, given)
-    checked = finite_array("intercept", given, 1)
+    values = np.asarray(intercept)
+    if values.ndim == 0:
+        values = np.full(n_scores, values)
+    checked = finite_array("intercept", values, 1)
     if len(checked) != n_scores:
         raise ArgumentError(
             f"intercept has {len(checked)} numbers; accepted: one, or one for each of the "

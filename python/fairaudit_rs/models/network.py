@@ -222,13 +222,13 @@ class _BoundarySearch:
 
     def run(self, n_steps: int) -> tuple[Floats, NDArray[Any]]:
         """Return the distances and boundary points; where no flip was found, infinite and NaN."""
-        points, found = self._cross(n_steps)
-        indices = found.nonzero()[:, 0]
+        points, flipped = self._cross(n_steps)
+        indices = flipped.nonzero()[:, 0]
         points[indices] = self._halve(indices, points[indices])
         points[indices] = self._tighten(indices, points[indices])
         cost = self._cost(points.double() - self.start.double())
-        points[~found] = float("nan")
-        cost[~found] = float("inf")
+        points[~flipped] = float("nan")
+        cost[~flipped] = float("inf")
         return cost.cpu().numpy(), points.to(self.tolerance.dtype).cpu().numpy()
 
     def _cross(self, n_steps: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -236,18 +236,18 @@ class _BoundarySearch:
         import torch
 
         points = self.start.clone()
-        found = torch.zeros_like(self.side, dtype=torch.bool)
+        has_flipped = torch.zeros_like(self.side, dtype=torch.bool)
         active = torch.arange(len(points), device=points.device)
         for _ in range(n_steps):
             score, gradient = self.scorer.slope(points[active])
             wanted = (self.boundary - score) * _OVERSHOOT - 2 * (self.side * self.tolerance)[active]
             points[active] += wanted[:, None] * self._direction(gradient)
-            flipped, finite = self._flipped(active, points[active])
-            found[active[flipped]] = True
-            active = active[~flipped & finite]
+            newly_flipped, finite = self._flipped(active, points[active])
+            has_flipped[active[newly_flipped]] = True
+            active = active[~newly_flipped & finite]
             if not len(active):
                 break
-        return points, found
+        return points, has_flipped
 
     def _tighten(self, indices: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """Turn towards the closest point of the boundary as linearised at the points."""

@@ -158,7 +158,7 @@ def _after(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedCo
 
 def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
     """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
-    one, zero = 1.0, 0.0
+    unit_scale, no_shift = 1.0, 0.0
     if getattr(step, "clip", False):
         raise ArgumentError(
             f"step {name!r} clips, which is not linear. Refit it with clip=False.",
@@ -167,12 +167,12 @@ def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
     if "MinMaxScaler" in kinds:
         return fitted_value(step, "scale_"), fitted_value(step, "min_")
     if "MaxAbsScaler" in kinds:
-        return 1 / fitted_value(step, "scale_"), zero
+        return 1 / fitted_value(step, "scale_"), no_shift
     standard = "StandardScaler" in kinds
     divided = step.with_std if standard else step.with_scaling
     centred = step.with_mean if standard else step.with_centering
-    centre = fitted_value(step, "mean_" if standard else "center_") if centred else zero
-    scale = 1 / fitted_value(step, "scale_") if divided else one
+    centre = fitted_value(step, "mean_" if standard else "center_") if centred else no_shift
+    scale = 1 / fitted_value(step, "scale_") if divided else unit_scale
     return scale, -centre * scale
 
 
@@ -248,18 +248,18 @@ def _by_columns(name: str, step: Any, columns: PreprocessedColumns) -> Preproces
     parts: dict[int, PreprocessedColumns] = {}
     weights = step.transformer_weights or {}
     names = getattr(step, "feature_names_in_", None)
-    for called, transformer, chosen in fitted_value(step, "transformers_"):
+    for transformer_name, transformer, chosen in fitted_value(step, "transformers_"):
         places = _places(chosen, names, len(columns.source))
-        where = step.output_indices_.get(called)
+        where = step.output_indices_.get(transformer_name)
         if _is_word(transformer, "drop") or not places or where is None:
             continue
-        part = _after(f"{name}: {called}", transformer, columns.some(places))
-        weight = weights.get(called, 1.0)
+        part = _after(f"{name}: {transformer_name}", transformer, columns.some(places))
+        weight = weights.get(transformer_name, 1.0)
         parts[where.start] = part.scaled(weight, 0.0)
         if len(part.source) != where.stop - where.start:
             raise ArgumentTypeError(
-                f"step {name!r} has {where.stop - where.start} columns from {called!r}, but "
-                f"{len(part.source)} are expected; {_HINT}",
+                f"step {name!r} has {where.stop - where.start} columns from "
+                f"{transformer_name!r}, but {len(part.source)} are expected; {_HINT}",
                 argument="model",
             )
     ordered = [part for _, part in sorted(parts.items())]
@@ -272,7 +272,7 @@ def _by_columns(name: str, step: Any, columns: PreprocessedColumns) -> Preproces
         source=tuple(feature for part in ordered for feature in part.source),
         scale=np.concatenate([part.scale for part in ordered]),
         shift=np.concatenate([part.shift for part in ordered]),
-        levels={place: some for part in ordered for place, some in part.levels.items()},
+        levels={place: levels for part in ordered for place, levels in part.levels.items()},
         fill=_agreed(ordered),
     )
 
@@ -297,10 +297,10 @@ def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:
         return list(range(first, last))
     if isinstance(chosen, slice):
         return list(range(n_columns)[chosen])
-    given = [chosen] if isinstance(chosen, str | int) else list(chosen)
-    if given and all(isinstance(name, bool | np.bool_) for name in given):
-        return [place for place, name in enumerate(given) if name]
-    if any(isinstance(name, str) for name in given):
+    names_or_positions = [chosen] if isinstance(chosen, str | int) else list(chosen)
+    if names_or_positions and all(isinstance(name, bool | np.bool_) for name in names_or_positions):
+        return [place for place, name in enumerate(names_or_positions) if name]
+    if any(isinstance(name, str) for name in names_or_positions):
         listed = list(names)
-        return [listed.index(name) for name in given]
-    return [int(name) % n_columns for name in given]
+        return [listed.index(name) for name in names_or_positions]
+    return [int(name) % n_columns for name in names_or_positions]

@@ -67,10 +67,10 @@ def from_sklearn(
         return from_sklearn(best_of(model), threshold)
     names = sklearn_names(model)
     last = last_step(model)
-    called = type(last).__name__
+    class_name = type(last).__name__
     if is_tree(last):
         raise ArgumentTypeError(
-            f"model is a {called}, whose score is piecewise constant, so that distances to its "
+            f"model is a {class_name}, whose score is piecewise constant, so that distances to its "
             "boundary have no density there. Pass its scores instead, "
             'y_score=model.predict_proba(X)[:, 1] with calibration="permutation". extreme_test '
             "takes any model.",
@@ -81,9 +81,9 @@ def from_sklearn(
         if accepted in names:
             return _read(read, model, threshold)
     raise ArgumentTypeError(
-        f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
-        "NuSVC, KernelRidge, MLPClassifier, and pipelines that end in a linear model or a network. "
-        "For any other model pass y_score to projection_test: the distance is then "
+        f"model is a {class_name}, for which there is no closed form; accepted: linear models, "
+        "SVC, NuSVC, KernelRidge, MLPClassifier, and pipelines that end in a linear model or a "
+        "network. For any other model pass y_score to projection_test: the distance is then "
         "|score - threshold|. extreme_test takes any model.",
         argument="model",
         mentions=("y_score",),
@@ -131,9 +131,9 @@ def _names(model: Any) -> list[str] | None:
 def _check_binary(model: Any) -> None:
     classes = fitted_value(model, "classes_")
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
-        shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
+        what = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
         raise ArgumentError(
-            f"model is a {type(model).__name__} with {shown}; accepted: two classes",
+            f"model is a {type(model).__name__} with {what}; accepted: two classes",
             argument="model",
         )
 
@@ -287,8 +287,8 @@ def _network(
 ) -> TorchModel:
     _check_binary(model)
     module = _layers(model, columns)
-    called = names if columns is None else columns.feature_names
-    ours = TorchModel(module, threshold, link="logit", feature_names=called)
+    feature_names = names if columns is None else columns.feature_names
+    ours = TorchModel(module, threshold, link="logit", feature_names=feature_names)
     if columns is not None:
         ours.fill = columns.fill_by_name
     return _with_classes(ours, model)
@@ -320,10 +320,12 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
         return None
     last, columns = _unfolded(model) if "Pipeline" in names else (model, None)
     labels = np.asarray(classes).tolist()
-    called = _names(model) if columns is None else columns.feature_names
+    feature_names = _names(model) if columns is None else columns.feature_names
     if _is_network(last):
         module = _layers(last, columns)
-        ours = MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
+        ours = MulticlassModel.network(
+            module, len(labels), classes=labels, feature_names=feature_names
+        )
         return _with_fill(ours, columns)
     known = sklearn_names(last)
     # Up to version 1.7, scikit-learn could fit each class against the rest.
@@ -334,14 +336,14 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
     if one_vs_rest or not accepted.intersection(known):
         raise ArgumentTypeError(
             f"model is a {type(last).__name__} with {len(labels)} classes, whose scores have no "
-            "softmax; accepted with several classes: LogisticRegression, "
-            "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel",
+            "softmax. With several classes use LogisticRegression, LinearDiscriminantAnalysis, "
+            "MLPClassifier, or a MulticlassModel.",
             argument="model",
         )
     coef, intercept = fitted_value(last, "coef_"), fitted_value(last, "intercept_")
     if columns is not None:
         coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
-    ours = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
+    ours = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=feature_names)
     return _with_fill(ours, columns)
 
 

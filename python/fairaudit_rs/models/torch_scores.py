@@ -52,8 +52,8 @@ class TorchScores:
     @property
     def precision(self) -> str:
         """The name of the precision in which scores are computed."""
-        own = str(_precision(_floating(self.module))).removeprefix("torch.")
-        return own if self.dtype is None else self.dtype
+        precision = str(_precision(_floating(self.module))).removeprefix("torch.")
+        return precision if self.dtype is None else self.dtype
 
     def in_eval_mode(self) -> AbstractContextManager[Scorer]:
         """Return a context with the scorer of the module, which is restored afterwards."""
@@ -90,10 +90,10 @@ def _in_eval_mode(module: torch.nn.Module, dtype: str | None, n_scores: int) -> 
             "outside of torch.inference_mode().",
             argument="module",
         )
-    own = _precision(tensors)
+    precision = _precision(tensors)
     device = tensors[0].device if tensors else torch.device("cpu")
-    wanted = own if dtype is None else getattr(torch, dtype)
-    if wanted != own:
+    wanted = precision if dtype is None else getattr(torch, dtype)
+    if wanted != precision:
         module = copy.deepcopy(module).to(wanted)
     modes = [(part, part.training) for part in module.modules()]
     flags = [(tensor, tensor.requires_grad) for tensor in module.parameters()]
@@ -152,7 +152,7 @@ class Scorer:
             row = int(bad.argmax())
             raise DataError(
                 f"module gives {scores[row]} in row {row}, and no finite score in "
-                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row",
+                f"{int(bad.sum()):,} of {len(rows):,} rows. Use a module with finite logits.",
                 argument="module",
             )
         return scores
@@ -181,9 +181,9 @@ class Scorer:
                 f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits (with several "
                 "classes individual_test takes MulticlassModel.network)"
             )
-        given = f"shape {shape}" if shape else type(output).__name__
+        output_text = f"shape {shape}" if shape else type(output).__name__
         raise ArgumentError(
-            f"module gives {given} for {n_rows} rows; accepted: {accepted}", argument="module"
+            f"module gives {output_text} for {n_rows} rows; accepted: {accepted}", argument="module"
         )
 
     def slope(
