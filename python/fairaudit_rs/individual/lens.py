@@ -145,7 +145,7 @@ def individual_test(
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 uses all cores that the process may use. The result does not depend on it. Torch
+        None or -1 takes all cores that the process may use. The result does not depend on it. Torch
         modules use the number of threads that is set in torch.
     progress : bool or callable, optional
         True prints; a callable gets (rows done, rows in all), then with `refit_metric` (replicates
