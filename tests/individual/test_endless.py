@@ -54,7 +54,7 @@ except fa.errors.ArgumentTypeError as error:
     print(error)
 """
     done = run_child(code)
-    assert "more than 10 searches within each other" in done.stdout, done.stderr
+    assert "more than 10 nested searches;" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("matrix", ["[[1e-310]]", "[[1e-310, 0], [0, 1e-310]]", "[[1e308]]"])

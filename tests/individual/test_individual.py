@@ -130,19 +130,19 @@ class TestArguments:
             (
                 {"fair_metric": fa.FairMetric.matrix(np.eye(3))},
                 errors.ArgumentError,
-                "fair_metric is of 3 features; accepted: the 2 of X",
+                "fair_metric has 3 features; accepted: the 2 of X",
             ),
             ({"model": fa.LinearModel([1.0])}, errors.DataError, "X has 2 columns"),
             ({"model": 3}, errors.ArgumentTypeError, "model is a int"),
             (
                 {"model": fa.LinearModel([1.0, 0.0], threshold=0.0)},
                 errors.ArgumentError,
-                "link='identity', so that its score is no log-odds",
+                "link='identity', so its score is not a log-odds",
             ),
             (
                 {"model": fa.KernelModel([[0.0, 0.0]], [1.0])},
                 errors.ArgumentError,
-                "link='identity', so that its score is no log-odds",
+                "link='identity', so its score is not a log-odds",
             ),
             ({"X": [[math.nan, 0.0]], "y": [1]}, errors.DataError, "X is nan in row 0, column 0"),
             ({"X": np.ones(3)}, errors.ArgumentError, "X has 1 dimensions"),

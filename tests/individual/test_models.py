@@ -218,7 +218,7 @@ class TestArguments:
                 "margin",
                 {"loss": "squared", "ratio": "error_rate"},
                 errors.ArgumentError,
-                "numbers have no wrong decisions",
+                "numbers, which have no wrong decisions",
             ),
             ("margin", {}, errors.ArgumentError, "loss='smooth_hinge' or 'softplus_hinge'"),
             (
@@ -227,7 +227,7 @@ class TestArguments:
                 errors.ArgumentError,
                 "'smooth_hinge' for a model of 3 classes",
             ),
-            ("classes", {"y": [0, 1, 3] * 10}, errors.DataError, "y holds 3; accepted: classes of"),
+            ("classes", {"y": [0, 1, 3] * 10}, errors.DataError, "y holds 3; accepted: the class"),
             (
                 "classes",
                 {"pos_label": 1},
@@ -244,7 +244,7 @@ class TestArguments:
                 "linear",
                 {"refit_metric": True},
                 errors.ArgumentError,
-                "refit_metric is True with interval='normal'",
+                "refit_metric is True, but interval is 'normal'",
             ),
             (
                 "linear",
@@ -553,7 +553,7 @@ class TestEstimators:
         linear = self.fitted("svm.LinearSVC").fit(X, y)
         plain = fa.individual_test(linear, X, y, fair_metric=metric, loss="smooth_hinge", **STEPS)
         assert np.allclose(plain.score_start, linear.decision_function(X))
-        with pytest.raises(errors.ArgumentError, match="score is no log-odds"):
+        with pytest.raises(errors.ArgumentError, match="score is not a log-odds"):
             fa.individual_test(vectors, X, y, fair_metric=metric)
 
     def test_kernel_ridge(self):

@@ -10,7 +10,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.metrics.of_sklearn import SAME
+from fairaudit_rs.metrics.of_sklearn import METRIC_OF_FUNCTION
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 
@@ -22,7 +22,7 @@ P = (SCORE > 0.5).astype(int)
 GROUP = RNG.choice(["a", "b"], N)
 
 
-@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("name", METRIC_OF_FUNCTION)
 def test_a_function_means_the_metric_of_that_name(name):
     """The values of the groups are those of scikit-learn."""
     function = getattr(sklearn_metrics, name)
@@ -51,7 +51,7 @@ def test_a_function_means_the_metric_of_that_name(name):
 )
 def test_options_that_change_nothing(options, name):
     function = functools.partial(getattr(sklearn_metrics, name), **options)
-    assert fa.metrics.get(function).name == SAME[name]
+    assert fa.metrics.get(function).name == METRIC_OF_FUNCTION[name]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ class TestArguments:
             (
                 lambda: TorchModel(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Sigmoid())),
                 ValueError,
-                "module ends in Sigmoid, so it gives probabilities, no logits; accepted: the "
+                "module ends in Sigmoid, so it gives probabilities, not logits. Pass the "
                 "module without this layer, or link='identity'",
             ),
         ],
@@ -206,9 +206,9 @@ class TestArguments:
             (
                 {"norm": "mahalanobis"},
                 TypeError,
-                r"covariance is None; norm='mahalanobis' needs it",
+                r"covariance is missing, but norm='mahalanobis' needs it",
             ),
-            ({"covariance": np.eye(2)}, TypeError, "covariance goes with norm='mahalanobis', not"),
+            ({"covariance": np.eye(2)}, TypeError, "covariance is only for norm='mahalanobis', an"),
             (
                 {"norm": "mahalanobis", "covariance": np.eye(3)},
                 ValueError,
@@ -229,13 +229,13 @@ class TestArguments:
             ({"immovable": [True]}, TypeError, "immovable contains True; accepted: names or pos"),
             ({"immovable": 1.5}, TypeError, "immovable is 1.5; accepted: names or positions"),
             ({"immovable": [0, 0]}, ValueError, "immovable names a feature twice: 0, 0"),
-            ({"discrete": 0}, TypeError, "discrete_cost is None; accepted: the cost of a jump"),
+            ({"discrete": 0}, TypeError, "discrete_cost is missing, but discrete needs it"),
             (
                 {"discrete": 0, "discrete_cost": 0},
                 ValueError,
                 "discrete_cost is 0; accepted: a finite number above 0",
             ),
-            ({"discrete_cost": 1}, TypeError, "discrete_cost goes with discrete, which names no"),
+            ({"discrete_cost": 1}, TypeError, "discrete_cost needs discrete, which names no"),
             (
                 {"discrete": [0, 1], "discrete_cost": 1, "discrete_values": [[1]]},
                 ValueError,
@@ -286,7 +286,7 @@ class TestArguments:
 
     def test_margins_are_no_probabilities(self):
         with pytest.raises(
-            ValueError, match="predict_proba needs link='logit'; this model has link"
+            ValueError, match="predict_proba needs link='logit', but this model has link"
         ):
             LinearModel([1.0], threshold=0.0).predict_proba([[1.0]])
         with pytest.raises(ValueError, match="predict_proba needs link='logit'"):
@@ -338,9 +338,9 @@ class TestArguments:
             ),
             (ensemble.HistGradientBoostingClassifier(), TypeError, "piecewise constant"),
             (naive_bayes.GaussianNB(), TypeError, "GaussianNB, for which there is no closed form"),
-            (linear_model.LogisticRegression(), ValueError, "without classes_; accepted: a fitted"),
+            (linear_model.LogisticRegression(), ValueError, "without classes_, so it is not"),
             (linear_model.LogisticRegression, TypeError, "model is the class LogisticRegression"),
-            (linear_model.Ridge(), TypeError, "threshold is None; a Ridge gives numbers: say from"),
+            (linear_model.Ridge(), TypeError, "threshold is missing, and a Ridge predicts numbers"),
             (lambda X: X, TypeError, "model is a function; accepted: a LinearModel"),
         ],
     )
@@ -953,7 +953,7 @@ class TestAdapters:
         assert models.adapt(linear, threshold=0.9).threshold == 0.9
         assert isinstance(linear, models.Model)
         with pytest.raises(
-            TypeError, match="threshold goes with models that are adapted; this Own"
+            TypeError, match="threshold is only for models that are converted, and this Own"
         ):
             models.adapt(own, threshold=0.5)
 

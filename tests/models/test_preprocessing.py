@@ -215,10 +215,10 @@ def test_arrays_without_names():
             "step 'columntransformer: o' is a O",
         ),
         ([("p", preprocessing.PolynomialFeatures(), ["age"])], "is a PolynomialFeatures; accept"),
-        ([("c", OneHot(min_frequency=200), ["job"])], "puts rare categories together"),
+        ([("c", OneHot(min_frequency=200), ["job"])], "merges rare categories"),
         (
             [("n", preprocessing.MinMaxScaler(clip=True), ["age"])],
-            "clips, which is not linear; accepted: clip=False",
+            "clips, which is not linear. Refit it with clip=False",
         ),
         (
             [("n", impute.SimpleImputer(missing_values=20), ["age"])],
@@ -226,7 +226,7 @@ def test_arrays_without_names():
         ),
         (
             [("n", pipeline.make_pipeline(Scaler(), OneHot()), ["floor"])],
-            "encodes what others have changed",
+            "encodes columns that an earlier step has changed",
         ),
     ],
 )

@@ -87,7 +87,9 @@ def test_an_attribute_whose_differences_overflow_is_correlated():
 
 @pytest.mark.parametrize("size", [1e200, 1e76, 1e-120, 1e-310])
 def test_row_values_whose_powers_are_no_numbers_are_refused(size):
-    told = rf"mean_prediction has values of up to {re.escape(f'{size:g}')} .*in another unit"
+    told = (
+        rf"mean_prediction has absolute values of up to {re.escape(f'{size:g}')}; .*in another unit"
+    )
     with pytest.raises(errors.ArgumentError, match=told):
         fa.permutation_test(
             LABEL,

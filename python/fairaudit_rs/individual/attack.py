@@ -1,4 +1,4 @@
-"""Where a flow moved the rows, and the audit value on their way."""
+"""The results of a flow: where it moved the rows, and the audit value at each recorded step."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..data.equality import Value
 
 Floats = NDArray[np.float64]
 
-#: Rows that are moved at a time.
+#: Number of rows that are moved together.
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """Where a linear flow moved the rows: x_T = x_0 + sum_k moved_k part_k."""
+    """The end points of a linear flow: x_T = x_0 + sum_k moved_k part_k."""
 
     rows: Floats
-    #: By part and row.
+    #: The coefficients moved_k, by part and row.
     moved: Floats
-    #: For each eigenvalue of the metric and each score, the part of the coefficients.
+    #: The projected coefficients part_k, for each eigenvalue of the metric and each score.
     parts: Floats
     feature_names: tuple[str, ...] | None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another flow moved its rows as far, whatever their features are called."""
+        """Return whether another flow moved its rows by the same amounts; names may differ."""
         return isinstance(other, Attack) and np.array_equal(self.moved, other.moved, equal_nan=True)
 
     def __hash__(self) -> int:
         return hash(self.moved.shape)
 
     def end(self, chosen: Any = slice(None), columns: Any = slice(None)) -> Floats:
-        """Return x_T of some rows, in some features."""
+        """Return x_T for some rows and features."""
         attacked = np.array(self.rows[chosen][:, columns], dtype=np.float64)
         moved = self.moved[:, chosen]
-        # A block of rows at a time: what is added to all of them would be as large as they are.
+        # In blocks of rows, because the terms of the sum are as large as the rows themselves.
         for first in range(0, len(attacked), _BLOCK):
             rows = slice(first, first + _BLOCK)
             for along, part in zip(moved[:, rows], self.parts[:, columns], strict=True):
@@ -46,7 +46,7 @@ class Attack:
         return attacked
 
     def feature(self, rows: slice, column: int) -> Floats:
-        """Return x_T of a range of rows in one feature, as `end` does."""
+        """Return x_T for a range of rows and one feature, equal to that of `end`."""
         attacked = np.array(self.rows[rows, column], dtype=np.float64)
         for along, part in zip(self.moved[:, rows], self.parts[:, column], strict=True):
             attacked += along * part
@@ -55,14 +55,14 @@ class Attack:
 
 @dataclass(frozen=True, eq=False)
 class StoredAttack:
-    """Where a flow moved the rows, kept as it is."""
+    """The end points of a flow, stored as an array."""
 
     rows: Floats
     moved: Floats
     feature_names: tuple[str, ...] | None
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another flow moved its rows as far, whatever their features are called."""
+        """Return whether another flow moved its rows by the same amounts; names may differ."""
         return isinstance(other, StoredAttack) and np.array_equal(
             self.moved, other.moved, equal_nan=True
         )
@@ -71,28 +71,28 @@ class StoredAttack:
         return hash(self.moved.shape)
 
     def end(self, chosen: Any = slice(None), columns: Any = slice(None)) -> Floats:
-        """Return x_T of some rows, in some features."""
+        """Return x_T for some rows and features."""
         return np.array(self.moved[chosen][:, columns], dtype=np.float64)
 
     def feature(self, rows: slice, column: int) -> Floats:
-        """Return x_T of a range of rows in one feature."""
+        """Return x_T for a range of rows and one feature."""
         return np.array(self.moved[rows, column], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class FlowPath(Value):
-    """The audit value along the flow: after each of some steps.
+    """The audit value along the flow, after each recorded step.
 
     Attributes
     ----------
     step : ndarray of int
-        Numbers of steps.
+        Number of steps taken.
     time : ndarray
-        The time reached: the sum of the lengths of the steps.
+        Time of the flow: the sum of the lengths of the steps.
     estimate : ndarray
-        S_n.
+        The audit value S_n.
     lower_bound : ndarray
-        T_n; from the normal law with ``interval="bootstrap-t"``.
+        The lower bound T_n; by the normal law with ``interval="bootstrap-t"``.
     """
 
     step: NDArray[np.int64]

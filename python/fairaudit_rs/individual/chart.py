@@ -1,4 +1,4 @@
-"""Charts of the individual lens."""
+"""The charts of the individual lens: the path of the audit value, and the loss ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 0.995
 
 
 def path_chart(path: FlowPath, ratio: str, delta: float) -> Chart:
-    """Return S_n and T_n along the flow: Figure 2 of the paper."""
+    """Return a chart of S_n and T_n along the flow, as in Figure 2 of the paper."""
     points = [
         {"time": float(time), "value": float(value), "line": line}
         for line, values in (
@@ -50,9 +50,9 @@ def ratio_chart(
     delta: float,
     weight: NDArray[np.float64] | None = None,
 ) -> Chart:
-    """Return how the ratios of the rows are distributed, beside the tolerated value.
+    """Return a histogram of the ratios of the rows, with the tolerated value.
 
-    Given weights, bars are as high as those of their rows together.
+    With weights, the height of a bar is the total weight of its rows.
     """
     finite = np.isfinite(ratios)
     ratios, weight = ratios[finite], None if weight is None else weight[finite]
@@ -85,7 +85,7 @@ def ratio_chart(
             },
         },
     }
-    # The tolerated value of error rates is none of the losses of single rows.
+    # The tolerated value of error rates does not apply to the loss ratios of single rows.
     rules = [_rule("x", delta)] if ratio == "loss" else []
     return _chart("loss ratios of the rows", bars, *rules)
 

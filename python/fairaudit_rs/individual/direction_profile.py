@@ -1,15 +1,15 @@
-r"""How well rows know the sensitive direction of a linear model: the profile of one angle.
+r"""Confidence limits for the angle between a linear model and a fitted sensitive direction.
 
 Notation: w -> coef, b and V -> a fitted direction and its covariance, v -> any direction,
 c -> the squared cosine of the angle between w and v.
 
 The flow of a linear model with one sensitive direction v depends on v through c alone, and the
-audit value grows with c. So an interval of c is an interval of the value, without any refit. The
+audit value grows with c. So an interval for c gives an interval for the value, without a refit. The
 profile of c is the smallest Wald statistic of all directions with that angle,
 
 .. math:: D(c) = \min_{v:\, \cos^2(v, w) = c} (v - b)' V^{-1} (v - b),
 
-and the interval of level 1 - a holds all c with D(c) <= z(1 - a/2)^2. With V = L L',
+and the interval of level 1 - a contains all c with D(c) <= z(1 - a/2)^2. With V = L L',
 M = (1 - c) P_w - c (I - P_w), P_w the projection on w, m and Q the eigenvalues and eigenvectors of
 L' M L, and z = Q' L^-1 b,
 
@@ -34,39 +34,39 @@ from .sensitive_directions import ProtectedAttribute
 
 Floats = NDArray[np.float64]
 
-#: Shares of the largest eigenvalue below which parts of b count as 0.
+#: Eigenvalues, and lengths, below this share of the largest count as 0.
 _ZERO = 1e-12
-#: How near to its bounds mu may come.
+#: The relative distance that mu keeps from its bounds.
 _NEAR = 1e-13
 _PRECISE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DirectionFit:
-    """A sensitive direction that was fitted, and how well it is known."""
+    """A fitted sensitive direction with its covariance."""
 
     direction: Floats
     covariance: Floats
-    #: Units that were sampled: rows, or clusters.
+    #: Number of independent units: rows, or clusters.
     n_units: int
     is_clustered: bool
 
     def lowest_angle(self, coef: Floats, alpha: float) -> float:
-        """Return the lower limit of the squared cosine to coefficients, wrong in alpha / 2.
+        """Return the lower limit of the squared cosine to the coefficients, at 1 - alpha / 2.
 
-        At 0 the squared cosine has no sign: a direction on either side of the model is too far
-        away. So the statistic is that of alpha / 4 on each side.
+        At 0 the squared cosine has no sign, so directions on both sides of the model are too far
+        away. The statistic therefore has the tail alpha / 4 on each side.
         """
         limit = self.quantile(alpha / 4) ** 2
         return cosine_limit(coef, self.direction, self.covariance, limit, 0.0)
 
     def highest_angle(self, coef: Floats, alpha: float) -> float:
-        """Return the upper limit of the squared cosine to coefficients, wrong in alpha / 2."""
+        """Return the upper limit of the squared cosine to the coefficients, at 1 - alpha / 2."""
         limit = self.quantile(alpha / 2) ** 2
         return cosine_limit(coef, self.direction, self.covariance, limit, 1.0)
 
     def quantile(self, tail: float) -> float:
-        """Return what a studentized number exceeds with a probability: normal, or Student's t."""
+        """Return the upper quantile of the normal law, or of Student's t for clusters."""
         return t_quantile(tail, self.n_units - 1) if self.is_clustered else normal_of_tail(tail)
 
 
@@ -77,17 +77,17 @@ def fit_direction(
     C: float,
     cluster: NDArray[np.intp] | None,
 ) -> DirectionFit:
-    """Return the logistic direction of an attribute of two values, with its sandwich covariance.
+    """Fit the logistic direction of an attribute of two values, with its sandwich covariance.
 
     Parameters
     ----------
     attribute : Attribute
         Of two levels.
     rows : ndarray of shape (n_rows, n_columns)
-        Features in the units of the metric. Columns from the place ``n_features`` on take part in
-        the regression and are no features of the model.
+        Features in the units of the metric. Columns from position ``n_features`` on take part in
+        the regression, but are not features of the model.
     n_features : int
-        How many columns are features.
+        Number of columns that are features.
     C : float
         Inverse strength of the ridge penalty, as in `FairMetric.subspace`.
     cluster : array, optional
@@ -104,30 +104,33 @@ def fit_direction(
     label = attribute.values.astype(np.float64)
     score = rows @ b
     shift = _intercept(score, label)
-    share = 1 / (1 + np.exp(-np.clip(score + shift, -700, 700)))
+    probability = 1 / (1 + np.exp(-np.clip(score + shift, -700, 700)))
     Z = np.column_stack([rows, np.ones(n)])
-    hessian = (Z * (share * (1 - share))[:, None]).T @ Z
+    hessian = (Z * (probability * (1 - probability))[:, None]).T @ Z
     hessian[np.diag_indices(len(b))] += 1 / C
-    scores = Z * (label - share)[:, None]
+    scores = Z * (label - probability)[:, None]
     if cluster is not None:
         scores = np.column_stack([sums_of(cluster, column) for column in scores.T])
     n_units, p = scores.shape
     if n_units < 2 or n <= p:
-        raise DataError(f"{n:,} rows say too little of {p - 1:,} features; accepted: more rows")
+        raise DataError(
+            f"X has {n:,} rows, too few for a regression on {p - 1:,} features. Pass more rows.",
+            argument="X",
+        )
     factor = n_units / (n_units - 1) * (n - 1) / (n - p)
     inverse = np.linalg.inv(hessian)
     covariance = factor * inverse @ (scores.T @ scores) @ inverse
-    own = slice(0, n_features)
+    features = slice(0, n_features)
     return DirectionFit(
-        direction=b[own],
-        covariance=covariance[own, own],
+        direction=b[features],
+        covariance=covariance[features, features],
         n_units=n_units,
         is_clustered=cluster is not None,
     )
 
 
 def _intercept(score: Floats, label: Floats) -> float:
-    """Return the intercept at which the shares add up to the labels."""
+    """Return the intercept at which the probabilities add up to the number of labels 1."""
 
     def excess(shift: float) -> float:
         return float((1 / (1 + np.exp(-np.clip(score + shift, -700, 700)))).sum() - label.sum())
@@ -143,11 +146,11 @@ def squared_cosine(coef: Floats, direction: Floats) -> float:
 
 
 def direction_at(coef: Floats, direction: Floats, c: float) -> Floats:
-    """Return a unit vector at an angle to coefficients, in their plane with a direction."""
+    """Return the unit vector in the plane of coefficients and direction with squared cosine c."""
     along = coef / np.linalg.norm(coef)
     across = direction - (direction @ along) * along
     if np.linalg.norm(across) <= _ZERO * np.linalg.norm(direction):
-        # Any vector across will do.
+        # The two are parallel, so any vector orthogonal to them serves.
         across = np.eye(len(along))[np.abs(along).argmin()]
         across = across - (across @ along) * along
     across = across / np.linalg.norm(across)
@@ -155,7 +158,7 @@ def direction_at(coef: Floats, direction: Floats, c: float) -> Floats:
 
 
 def profile_distance(coef: Floats, b: Floats, covariance: Floats, c: float) -> float:
-    """Return D(c), the smallest Wald statistic of all directions at an angle to coefficients."""
+    """Return D(c), the smallest Wald statistic of the directions with squared cosine c."""
     along = coef / np.linalg.norm(coef)
     if c >= 1 or len(b) == 1:
         inverse = np.linalg.inv(covariance)
@@ -182,17 +185,17 @@ def _least_distance(m: Floats, z: Floats) -> float:
     if slope(low) > 0 > slope(high):
         mu = float(brentq(slope, low, high, xtol=1e-300, rtol=1e-15, maxiter=1_000))
         return float((z**2 * (mu * m / (1 + mu * m)) ** 2).sum())
-    # z has no part in the outermost eigenvector: mu is at its bound, and x has a part there.
-    at = 0 if slope(high) >= 0 else len(m) - 1
-    rest = np.abs(m - m[at]) > _ZERO * np.abs(m).max()
-    mu = -1 / m[at]
+    # z has no component along the outermost eigenvector, but the nearest x has: mu is at its bound.
+    outermost = 0 if slope(high) >= 0 else len(m) - 1
+    rest = np.abs(m - m[outermost]) > _ZERO * np.abs(m).max()
+    mu = -1 / m[outermost]
     x = z[rest] / (1 + mu * m[rest])
-    part = float((m[rest] * x**2).sum() / -m[at])
+    part = float((m[rest] * x**2).sum() / -m[outermost])
     return float(((x - z[rest]) ** 2).sum()) + max(part, 0.0)
 
 
 def cosine_limit(coef: Floats, b: Floats, covariance: Floats, limit: float, end: float) -> float:
-    """Return the squared cosine between that of b and an end, 0 or 1, where D(c) is a limit.
+    """Return the squared cosine, between that of b and an end, at which D(c) equals the limit.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ def cosine_limit(coef: Floats, b: Floats, covariance: Floats, limit: float, end:
     limit : float
         The largest Wald statistic, z(1 - a/2)^2.
     end : float
-        The end, which is returned if its D is smaller.
+        0 or 1; returned if D does not exceed the limit there.
     """
 
     def excess(c: float) -> float:

@@ -1,4 +1,4 @@
-"""The rows with the largest ratios, and the similar people who are treated worst."""
+"""The class `UnfairExamples`: the rows with the largest ratios, before and after the attack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Features that a row of the table names as those that moved.
+#: Number of moved features that a row of the table names.
 _NAMED = 3
 
 
@@ -37,11 +37,11 @@ class UnfairExamples(Value, Serializable):
     start, attacked : ndarray of shape (k, n_features)
         The rows and where the flow moved them, in the units of X.
     units : ndarray of shape (n_features,)
-        What counts as one in each feature, by the fair metric.
+        The unit of each feature in the fair metric.
     feature_names : tuple of str or None
-        Names of the columns of these.
+        Names of the features.
     index : ndarray or None
-        What the rows are called in the index of pandas data; None where they go by position.
+        Labels of the rows in the index of pandas data; None for other data.
     """
 
     row: NDArray[np.int64]
@@ -60,8 +60,8 @@ class UnfairExamples(Value, Serializable):
         return len(self.row)
 
     def __repr__(self) -> str:
-        shown = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
-        return f"UnfairExamples({len(self):,} rows{shown})"
+        ratios = f", ratios {self.ratio[-1]:.3g} to {self.ratio[0]:.3g}" if len(self) else ""
+        return f"UnfairExamples({len(self):,} rows{ratios})"
 
     def _repr_html_(self) -> str:
         return self.to_frame()._repr_html_()
@@ -77,13 +77,13 @@ class UnfairExamples(Value, Serializable):
         Parameters
         ----------
         k : int
-            How many for each row; features that did not move are left out.
+            Maximum number for each row; features that did not move are omitted.
 
         Returns
         -------
         list of list of (name, change)
-            The largest change first, as counted in the units of the fair metric; changes
-            themselves are in the units of X.
+            Sorted by the size of the change in the units of the fair metric; the changes themselves
+            are in the units of X.
         """
         k = arguments.check(k=k).k
         changes = self.attacked - self.start

@@ -1,4 +1,4 @@
-"""Fair metrics: how far apart two people are, when differences that must not count cost nothing."""
+"""`FairMetric`: the distance between two people, in which protected differences cost nothing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
 from .sensitive_directions import _CONSTANT, ProtectedAttribute, varying_space
 
-#: Singular values below this share of the largest are rank that is not there.
+#: Singular values below this share of the largest count as 0.
 _RANK = 1e-10
-#: Eigenvalues closer than this share of the largest are one.
+#: Eigenvalues that differ by less than this share of the largest count as equal.
 _EQUAL = 1e-12
-#: Covariances and metrics whose largest eigenvalue is smaller than this, or larger than its
-#: inverse, have no squares or inverses that are numbers.
+#: The largest eigenvalue of covariances and metrics must lie between this and its inverse, so that
+#: squares and inverses neither overflow nor underflow.
 _SMALLEST = 1e-100
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -34,23 +34,23 @@ class FairMetric(Value):
     """The squared fair distance (x - x')' D (x - x') of two rows.
 
     Made by `subspace`, `directions`, `mahalanobis` or `matrix`. The gradient flow of
-    `individual_test` goes in the units of the metric: features divided by `units`.
+    `individual_test` runs in the units of the metric: features divided by `units`.
 
     Attributes
     ----------
     kind : str
-        Where D comes from, for people.
+        Description of how D was made.
     n_features : int
         Number of features.
     rank : int
-        Of D: the number of directions that cost something.
+        Rank of D: the number of directions with a cost.
     units : ndarray of shape (n_features,)
-        What counts as one in each feature: 1, or its standard deviation.
+        The unit of each feature: 1, or its standard deviation.
     feature_names : tuple of str or None
-        Names of the features, where the metric was learned from a frame: they are then found by
-        name in other rows. Without names, features are in the order of the model.
+        Names of the features if the metric was learned from a frame; other rows are then read by
+        name. Without names, features are in the order of the model.
     notes : tuple of str
-        What a reader must know of the fit; results repeat it.
+        Remarks on the fit, which results repeat.
     """
 
     kind: str
@@ -61,26 +61,26 @@ class FairMetric(Value):
     #: ... and the eigenvalue of all directions orthogonal to these.
     _rest: float
     units: Floats
-    #: Names of the features, where the metric was learned from named columns.
+    #: Names of the features, if the metric was learned from named columns.
     feature_names: tuple[str, ...] | None = None
-    #: Where the metric was fitted, and how it is fitted on some of these rows.
+    #: The rows and options of the fit, with which it can be repeated.
     _fit: _SubspaceFit | None = None
-    #: What a reader must know of the fit.
+    #: Remarks on the fit.
     notes: tuple[str, ...] = ()
 
     @classmethod
     def directions(cls, V: ArrayLike) -> FairMetric:
-        """Return the metric under which some directions cost nothing.
+        """Return a metric in which some directions cost nothing.
 
         Parameters
         ----------
         V : array-like of shape (n_directions, n_features)
-            One direction per row; only their span counts.
+            One direction per row; only their span matters.
 
         Returns
         -------
         FairMetric
-            D = I - Q Q', the columns of Q being an orthonormal basis of the span.
+            D = I - Q Q', where the columns of Q are an orthonormal basis of the span.
 
         Examples
         --------
@@ -93,14 +93,14 @@ class FairMetric(Value):
         basis = _span(rows)
         if not basis.shape[1]:
             raise ArgumentError(
-                "V holds zeros only; accepted: at least one direction", argument="V"
+                "V holds zeros only. Pass at least one direction that is not 0.", argument="V"
             )
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] > 1)} at no cost"
         return cls._free(count, basis, np.ones(rows.shape[1]))
 
     @classmethod
     def _free(cls, kind: str, basis: Floats, units: Floats) -> FairMetric:
-        """Return the metric under which a subspace costs nothing."""
+        """Return a metric in which a subspace costs nothing."""
         return cls(kind, len(units), np.zeros(basis.shape[1]), basis, 1.0, units)
 
     @classmethod
@@ -115,12 +115,13 @@ class FairMetric(Value):
         standardize: Any = False,
         fit_on: ArrayLike | None = None,
     ) -> FairMetric:
-        """Return the metric under which what tells protected groups apart costs nothing.
+        """Return a metric in which differences between protected groups cost nothing.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Rows to learn the sensitive directions from; they need not be those that are audited.
+            Rows from which the sensitive directions are learned; other rows than the audited ones
+            are fine.
         protected : column, mapping, frame or sequence of columns, optional
             Protected attributes of these rows. Each is regressed on X: two values by logistic
             regression, text and whole numbers with up to ten values by softmax regression, other
@@ -132,16 +133,16 @@ class FairMetric(Value):
         given : array-like of shape (n_directions, n_features), optional
             Further directions at no cost.
         C : float
-            Inverse strength of the ridge penalty of the regressions, as in scikit-learn; it
-            makes the answer exist for separable groups.
+            Inverse strength of the ridge penalty of the regressions, as in scikit-learn. The
+            penalty makes the solution exist for separable groups.
         standardize : bool, or names or positions of columns of X
-            These features are counted in standard deviations, in the regressions, in the
-            distance and in the flow; True means all but indicators (columns of zeros and ones).
-            Rows stay in their own units everywhere else.
+            Features that are measured in standard deviations in the regressions, the distance and
+            the flow; True means all but indicators (columns of zeros and ones). Inputs and
+            outputs keep their own units.
         fit_on : array-like of bool or int, optional
-            The rows of X, by mask or position, that the metric is fitted on; all by default. T_n
+            The rows of X, by mask or position, on which the metric is fitted; all by default. T_n
             is sensitive to the fit, and a metric learned from other rows than those audited
-            does not follow their noise.
+            does not depend on their noise.
 
         Returns
         -------
@@ -150,37 +151,40 @@ class FairMetric(Value):
 
         Notes
         -----
-        The regressions are fitted to convergence, so the metric belongs to the data and not to a
-        solver. Their penalty depends on the units of the features. Where features repeat each other
-        (one-hot columns of all values of a feature) many coefficients fit equally well: those of
-        least norm are taken, whatever the order of the columns, and `notes` says so. Rows of X
-        count alike, whatever weights the audit gives them.
+        The regressions are fitted to convergence, so the metric depends on the data and not on a
+        solver. Their penalty depends on the units of the features. If features are redundant
+        (one-hot columns of all values of a feature), many coefficients fit equally well. Those of
+        least norm are used, which do not depend on the order of the columns, and `notes` has a
+        remark. All rows of X have the same weight, even if the audit weights them.
         """
         strength = arguments.positive("C", C)
         rows, names = read_rows(X)
         attributes = attributes_of(protected, len(rows))
-        more = None
+        given_directions = None
         if given is not None:
-            more = finite_array("given", _wide("given", given), 2)
-            if more.shape[1] != rows.shape[1]:
+            given_directions = finite_array("given", _wide("given", given), 2)
+            if given_directions.shape[1] != rows.shape[1]:
                 raise ArgumentError(
-                    f"given has {more.shape[1]} columns; accepted: the {rows.shape[1]} of X",
+                    f"given has {given_directions.shape[1]} columns; accepted: the "
+                    f"{rows.shape[1]} of X",
                     argument="given",
                 )
-            if not more.any(axis=1).all():
+            if not given_directions.any(axis=1).all():
                 raise ArgumentError(
-                    "given holds a row of zeros; accepted: directions", argument="given"
+                    "given holds a row of zeros. Pass directions that are not 0.", argument="given"
                 )
         free = (
             None
             if features is None
             else chosen_features("features", features, names, rows.shape[1])
         )
-        if not attributes and free is None and more is None:
+        if not attributes and free is None and given_directions is None:
             raise ArgumentTypeError(
-                "protected is None; accepted: protected attributes, or features or given "
-                "directions",
+                "protected is None, and so are features and given. Pass protected attributes, "
+                "features or directions.",
                 argument="protected",
+                mentions=("features", "given"),
+                code="missing-argument",
             )
         scaled = scaled_features(standardize, rows, names)
         if fit_on is not None:
@@ -191,7 +195,7 @@ class FairMetric(Value):
             rows=rows,
             attributes=attributes,
             free=free,
-            given=more,
+            given=given_directions,
             C=strength,
             scaled=scaled,
             feature_names=names,
@@ -204,8 +208,8 @@ class FairMetric(Value):
         Parameters
         ----------
         S : array-like of shape (n_features, n_features)
-            Symmetric and positive definite, such as ``np.cov(X, rowvar=False)``: moving is cheap
-            where the data vary a lot.
+            Symmetric and positive definite, such as ``np.cov(X, rowvar=False)``: moves in
+            directions of large variance are cheap.
 
         Returns
         -------
@@ -221,18 +225,18 @@ class FairMetric(Value):
             )
         if not _SMALLEST <= values[-1] <= 1 / _SMALLEST:
             raise ArgumentError(
-                f"S has the eigenvalue {values[-1]:.3g}, whose inverse leaves the range of "
-                f"numbers; accepted: a largest eigenvalue from {_SMALLEST:g} to {1 / _SMALLEST:g} "
-                "(features in other units)",
+                f"S has the eigenvalue {values[-1]:.3g}, whose inverse is too large "
+                f"or too small; accepted: a largest eigenvalue from {_SMALLEST:g} to "
+                f"{1 / _SMALLEST:g} (features in other units)",
                 argument="S",
             )
         ones = np.ones(len(values))
-        turned = np.ascontiguousarray(vectors[:, ::-1])
-        return cls("Mahalanobis", len(values), 1 / values[::-1], turned, 0.0, ones)
+        reversed_vectors = np.ascontiguousarray(vectors[:, ::-1])
+        return cls("Mahalanobis", len(values), 1 / values[::-1], reversed_vectors, 0.0, ones)
 
     @classmethod
     def matrix(cls, D: ArrayLike) -> FairMetric:
-        """Return the metric of a matrix.
+        """Return the metric with a given matrix.
 
         Parameters
         ----------
@@ -266,7 +270,7 @@ class FairMetric(Value):
 
     @property
     def rank(self) -> int:
-        """The number of directions that cost something."""
+        """The number of directions with a cost."""
         zero = int((self._eigenvalues <= _EQUAL * self.largest_eigenvalue).sum())
         rest = self.n_features - len(self._eigenvalues) if self._rest > 0 else 0
         return len(self._eigenvalues) - zero + rest
@@ -280,14 +284,14 @@ class FairMetric(Value):
 
     @property
     def D(self) -> Floats:  # noqa: N802
-        """The matrix, for rows in their own units."""
+        """The matrix D for rows in their own units."""
         Q = self._eigenvectors
         rest = self._rest * (np.eye(self.n_features) - Q @ Q.T)
         matrix = ((Q * self._eigenvalues) @ Q.T + rest) / np.outer(self.units, self.units)
         return np.asarray(matrix / 2 + matrix.T / 2)
 
     def pulls(self, penalty: float) -> tuple[Floats, Floats, float]:
-        """Return 2 penalty times the eigenvalues, the eigenvectors, and that of all the rest."""
+        """Return the eigenvalues times 2 penalty, the eigenvectors, and the same for the rest."""
         return 2 * penalty * self._eigenvalues, self._eigenvectors, 2 * penalty * self._rest
 
     def squared_distance(self, X: ArrayLike, other: ArrayLike) -> Floats:
@@ -306,7 +310,7 @@ class FairMetric(Value):
         first, second = (self._rows(name, given) for name, given in (("X", X), ("other", other)))
         if len(first) != len(second) and 1 not in (len(first), len(second)):
             raise ArgumentError(
-                f"other has {len(second):,} rows, X has {len(first):,}; accepted: as many, or one",
+                f"other has {len(second):,} rows, X has {len(first):,}; accepted: as many, or 1",
                 argument="other",
             )
         change = first - second
@@ -315,11 +319,11 @@ class FairMetric(Value):
         beyond = np.einsum("ij,ij->i", change, change) - along.sum(axis=1)
         return np.asarray(along @ self._eigenvalues + self._rest * np.maximum(beyond, 0.0))
 
-    def _rows(self, name: str, given: Any) -> Floats:
-        rows = given
-        if np.ndim(given) == 1 and not hasattr(given, "columns"):
-            rows = np.atleast_2d(np.asarray(given))
-        if self.feature_names is not None and hasattr(given, "columns"):
+    def _rows(self, name: str, value: Any) -> Floats:
+        rows = value
+        if np.ndim(value) == 1 and not hasattr(value, "columns"):
+            rows = np.atleast_2d(np.asarray(value))
+        if self.feature_names is not None and hasattr(value, "columns"):
             return read_rows(rows, self.n_features, self.feature_names).values
         values = read_rows(rows).values
         if values.shape[1] != self.n_features:
@@ -336,57 +340,56 @@ class FairMetric(Value):
             return self
         if sorted(mine) != sorted(names):
             raise ColumnError(
-                f"fair_metric is of the features {list_some(mine, 20)}; accepted: "
-                f"those of X and the "
+                f"fair_metric has the features {list_some(mine, 20)}; accepted: those of X and the "
                 f"model, {list_some(names, 20)}",
                 argument="fair_metric",
             )
-        place = np.array([mine.index(name) for name in names], dtype=np.intp)
+        order = np.array([mine.index(name) for name in names], dtype=np.intp)
         return replace(
             self,
-            _eigenvectors=np.ascontiguousarray(self._eigenvectors[place]),
-            units=self.units[place],
+            _eigenvectors=np.ascontiguousarray(self._eigenvectors[order]),
+            units=self.units[order],
             feature_names=names,
-            _fit=None if self._fit is None else self._fit.ordered(place, names),
+            _fit=None if self._fit is None else self._fit.ordered(order, names),
         )
 
     @property
     def fitted_rows(self) -> Floats | None:
-        """The rows that the metric was fitted on; None for a metric that was given."""
+        """The rows that the metric was fitted on; None if it was not fitted."""
         return None if self._fit is None else self._fit.rows
 
     def refit(self, chosen: Positions) -> FairMetric:
-        """Return the metric fitted anew on some of its rows, which may occur more than once."""
+        """Fit the metric again on some of its rows, which may be repeated."""
         if self._fit is None:
             raise ArgumentError(
-                f"fair_metric is {self!r}, which was not fitted on rows; accepted: a "
-                "FairMetric.subspace with protected attributes",
+                f"fair_metric is {self!r}, which was not fitted on rows. Use a "
+                "FairMetric.subspace with protected attributes.",
                 argument="fair_metric",
             )
         return self._fit.take_rows(chosen).metric()
 
     def split(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Return the eigenvalues of D, and by eigenvalue the parts of vectors in its space.
+        """Return the eigenvalues of D, and the projections of vectors on their eigenspaces.
 
-        Vectors are gradients, in the units of the rows; their parts are in those of the metric.
+        Vectors are gradients in the units of the rows; the projections are in those of the metric.
         """
         vectors = vectors * self.units
         values, parts = [], []
-        place = 0
-        scale = _EQUAL * self.largest_eigenvalue
-        while place < len(self._eigenvalues):
-            close = np.abs(self._eigenvalues[place:] - self._eigenvalues[place]) <= scale
-            # The eigenvalue itself belongs to its space, whatever it is.
-            end = place + max(int(close.argmin() if not close.all() else len(close)), 1)
-            Q = self._eigenvectors[:, place:end]
-            values.append(float(self._eigenvalues[place:end].mean()))
+        start = 0
+        tolerance = _EQUAL * self.largest_eigenvalue
+        while start < len(self._eigenvalues):
+            close = np.abs(self._eigenvalues[start:] - self._eigenvalues[start]) <= tolerance
+            # At least one eigenvalue at a time, so that the loop ends.
+            end = start + max(int(close.argmin() if not close.all() else len(close)), 1)
+            Q = self._eigenvectors[:, start:end]
+            values.append(float(self._eigenvalues[start:end].mean()))
             parts.append((vectors @ Q) @ Q.T)
-            place = end
+            start = end
         if len(self._eigenvalues) < self.n_features:
             values.append(self._rest)
             parts.append(vectors - sum(parts, np.zeros(vectors.shape)))
-        kept = [k for k, part in enumerate(parts) if part.any()]
-        return np.array(values)[kept], np.array(parts).reshape(-1, *vectors.shape)[kept]
+        nonzero = [k for k, part in enumerate(parts) if part.any()]
+        return np.array(values)[nonzero], np.array(parts).reshape(-1, *vectors.shape)[nonzero]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -399,48 +402,49 @@ class _SubspaceFit(Value):
     free: Positions | None
     given: Floats | None
     C: float
-    #: Features that are counted in standard deviations.
+    #: Features that are measured in standard deviations.
     scaled: Positions
-
     feature_names: tuple[str, ...] | None
 
     def take_rows(self, chosen: Positions) -> _SubspaceFit:
-        """Return the same on some rows."""
+        """Return the fit on some rows."""
         attributes = [attribute.of_rows(chosen) for attribute in self.attributes]
         return replace(self, rows=self.rows[chosen], attributes=attributes)
 
-    def ordered(self, place: Positions, names: tuple[str, ...]) -> _SubspaceFit:
-        """Return the same with features in another order."""
-        now = np.argsort(place)
+    def ordered(self, order: Positions, names: tuple[str, ...]) -> _SubspaceFit:
+        """Return the fit with its features in another order."""
+        inverse = np.argsort(order)
         return replace(
             self,
-            rows=self.rows[:, place],
-            free=None if self.free is None else now[self.free],
-            given=None if self.given is None else self.given[:, place],
-            scaled=now[self.scaled],
+            rows=self.rows[:, order],
+            free=None if self.free is None else inverse[self.free],
+            given=None if self.given is None else self.given[:, order],
+            scaled=inverse[self.scaled],
             feature_names=names,
         )
 
     def metric(self) -> FairMetric:
-        """Return the metric of these rows, summed in an order made of their content."""
+        """Return the metric of these rows, which does not depend on their order."""
         values = [attribute.values for attribute in self.attributes]
-        same = self.take_rows(content_order([*self.rows.T, *values]))
+        # Sums depend on the order of the rows through rounding.
+        ordered = self.take_rows(content_order([*self.rows.T, *values]))
         p = self.rows.shape[1]
         units = np.ones(p)
-        deviation = same.rows[:, self.scaled].std(axis=0)
-        size = np.abs(same.rows[:, self.scaled]).max(axis=0)
+        deviation = ordered.rows[:, self.scaled].std(axis=0)
+        size = np.abs(ordered.rows[:, self.scaled]).max(axis=0)
         units[self.scaled] = np.where(deviation > _CONSTANT * size, deviation, 1.0)
-        rows = same.rows / units if len(self.scaled) else same.rows
+        rows = ordered.rows / units if len(self.scaled) else ordered.rows
         space = varying_space(rows) if self.attributes else None
-        found = [attribute.directions(rows, self.C, space) for attribute in same.attributes]
+        directions = [attribute.directions(rows, self.C, space) for attribute in ordered.attributes]
         if self.free is not None:
-            found.append(np.eye(p)[self.free])
+            directions.append(np.eye(p)[self.free])
         if self.given is not None:
-            found.append(self.given / units)
-        basis = _span(np.concatenate(found))
+            directions.append(self.given / units)
+        basis = _span(np.concatenate(directions))
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
-        called = [attribute.name for attribute in self.attributes if attribute.name]
-        kind = f"sensitive subspace{' of ' + ', '.join(called) if called else ''}: {count}"
+        attributes = [attribute.name for attribute in self.attributes if attribute.name]
+        source = " of " + ", ".join(attributes) if attributes else ""
+        kind = f"sensitive subspace{source}: {count}"
         metric = replace(
             FairMetric._free(kind, basis, units),
             feature_names=self.feature_names,
@@ -450,7 +454,7 @@ class _SubspaceFit(Value):
 
 
 def _redundant(rows: Floats, space: Floats) -> str:
-    """Say that coefficients are not unique, and which were taken."""
+    """Return the note that coefficients are not unique, and which were chosen."""
     n_varying = int((np.ptp(rows, axis=0) > 0).sum())
     return (
         f"the features of the fair metric repeat each other: the {n_varying:,} that vary have rank "
@@ -471,7 +475,7 @@ def _span(rows: Floats) -> Floats:
 
 
 def _wide(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return an array of two dimensions, of a vector or a number too."""
+    """Return an array with two dimensions; a vector becomes a single row."""
     try:
         return np.atleast_2d(np.asarray(value))
     except (TypeError, ValueError) as error:
@@ -485,5 +489,5 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
             f"{name} has shape {matrix.shape}; accepted: a square matrix", argument=name
         )
     if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
-        raise ArgumentError(f"{name} is not symmetric; accepted: a symmetric matrix", argument=name)
+        raise ArgumentError(f"{name} is not symmetric. Pass a symmetric matrix.", argument=name)
     return np.asarray(matrix / 2 + matrix.T / 2)

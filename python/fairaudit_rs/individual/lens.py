@@ -1,4 +1,4 @@
-"""`individual_test`: arguments in, result out."""
+"""The function `individual_test`: it checks arguments, runs the flow and builds the result."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .schedule import SOLVERS, Schedule
 from .simplex import ONE_HOT, find_departure
 from .value import INTERVALS, AuditValue
 
-#: One-sided errors predicted off by more than this share of theirs are worth a warning ...
+#: Warn if a one-sided error is predicted to be off by more than this share of its level.
 _WORST_EXCESS = 0.25
-#: ... and so is one row with more than this share of the variance.
+#: Warn if one row has more than this share of the variance.
 _LARGEST_SHARE = 0.3
-#: Degrees of freedom below which skewed sums over clusters are worth a warning.
+#: Warn if sums over clusters have fewer degrees of freedom than this.
 _FEW_DF = 30.0
-#: Ratios closer than this share are equal but for rounding.
+#: Relative difference below which ratios count as equal.
 _EQUAL = 1e-10
 
 
@@ -74,79 +74,79 @@ def individual_test(
     ----------
     model : LinearModel, KernelModel, TorchModel, MulticlassModel, or a fitted model
         Fitted LogisticRegression, LinearSVC, SVC, MLPClassifier and other estimators of
-        scikit-learn become one of these by themselves, and so do torch modules that give a logit
+        scikit-learn are converted automatically, and so are torch modules that give a logit
         (in double precision with ``TorchModel(module, dtype="float64")``).
     X : array or frame of shape (n_rows, n_features)
         Rows that the model was not fitted on.
     y : array
-        Their labels: of two classes, of the classes of the model, or numbers for
-        ``loss="squared"``.
+        Their labels: two classes, the classes of the model, or numbers for ``loss="squared"``.
     fair_metric : FairMetric
-        Which differences must not count: `FairMetric.subspace` and its siblings. It is taken as
-        given unless it is refitted, see `refit_metric`.
+        The metric that defines which people are similar, such as `FairMetric.subspace`. Its own
+        uncertainty is ignored unless it is refitted, see `refit_metric`.
     sample_weight : array, optional
-        Weight of each row, at least 0: how many people it stands for. The audit value is that of
-        weighted sums, and standard errors know that the weights differ. The fair metric is
-        fitted without them.
+        Weight of each row, at least 0: the number of people that it stands for. The audit value
+        is computed from weighted sums, and standard errors allow for unequal weights. The fair
+        metric is fitted without them.
     clusters : array(s), optional
-        Whom each row is of (the id of the person, the household). Standard errors are those of
-        sums over clusters, with Student's t, and resampling draws whole clusters.
+        The cluster of each row (the id of the person, of the household). Standard errors are
+        those of sums over clusters, with Student's t, and resampling draws whole clusters.
     ratio : {"loss", "error_rate"}
         The mean over the rows of loss after over loss before, or the error rate after over the
         error rate before.
     loss : {"log_loss", "smooth_hinge", "softplus_hinge", "squared"}
-        The loss that the attack makes larger. ``"log_loss"`` is for scores that are log-odds, and
-        the multinomial one for several classes. The hinge losses are for margins m = s f of
+        The loss that the attack increases. ``"log_loss"`` is for scores that are log-odds; with
+        several classes it is the multinomial loss. The hinge losses are for margins m = s f of
         support vector machines: ``"smooth_hinge"`` is 1/2 - m below 0, (1 - m)^2 / 2 up to 1 and
         0 beyond, where no row moves [2]_; ``"softplus_hinge"``, log(1 + exp(1 - m)), is
         positive everywhere, so that every row has a ratio. ``"squared"`` is (f - y)^2; with a
-        linear model all its ratios are equal and say nothing.
+        linear model all its ratios are equal, so there is nothing to test.
     penalty : float
-        Lambda: what a unit of squared fair distance costs the attack.
+        Lambda: the cost to the attack of one unit of squared fair distance.
     n_steps, step_size, step_decay : int, float, float
         The flow takes steps of length ``step_size / t**step_decay``, t = 1, ..., n_steps.
     solver : {"euler", "heun", "rk4"}
-        How it is integrated; all solvers take the same steps.
+        The method of integration; all solvers take the same steps.
     one_hot : {"free", "keep"}
-        What becomes of one-hot features, columns of zeros and ones of which every row has a single
-        1. ``"free"``: they move like all others, beyond what a person can have; the result says
-        how far. ``"keep"``: after each step every group of them goes to the nearest place where
-        none is below 0 and their sum is 1.
+        How one-hot features are attacked: columns of zeros and ones with a single 1 in each row.
+        ``"free"``: they move like all others, possibly to values that no person can have; the
+        result reports how far. ``"keep"``: after each step every group is projected on the values
+        that are at least 0 and sum to 1.
     one_hot_groups : sequence of groups of names or positions of features, optional
-        Which these are; a name stands for all columns that it was coded in. By default neighbouring
-        columns that look like it.
+        The groups of one-hot features; a name stands for all columns that were coded from it. By
+        default, adjacent columns with a single 1 in each row.
     delta : float
         The tolerated audit value; 1.25 is the four-fifths rule.
     interval : {"normal", "log", "bootstrap-t"}
-        How intervals, bounds and the p-value are made: by the normal law, by that of the logarithm,
-        or by resampling the studentized mean (the studentized logarithm of the ratio of error
-        rates), which follows skewed ratios. No interval holds where the rows that decide are too
-        rare to be in the sample.
+        The method for intervals, bounds and the p-value: the normal law, the normal law of the
+        logarithm, or resampling of the studentized mean (for error rates, of the studentized
+        logarithm of their ratio), which allows for skewed ratios. No method is valid if the rows
+        with the largest ratios are too rare to be in the sample.
     loss_floor : float
-        Losses below it count as it, before and after. No row is left out.
+        Losses below it are replaced by it, before and after. No row is excluded.
     confidence_level : float
-        Level of the bounds, each on its side, and of the two-sided interval.
+        Level of each one-sided bound, and of the two-sided interval.
     compat : {None, "paper"}
-        ``"paper"``: as the authors' code does, variances divide by n, there is no floor, and rows
-        whose ratio is not finite are left out.
+        ``"paper"``: as in the authors' code, variances divide by n, there is no floor, and rows
+        whose ratio is not finite are excluded.
     pos_label : optional
         The value of `y` that is label 1.
     path_points : int
-        How many points of the path are kept, with the start and the end.
+        Number of recorded points of the path, including the start and the end.
     n_resamples : int
         Replicates of ``interval="bootstrap-t"``.
     refit_metric : bool
         Fit the metric again in every replicate, on rows drawn from those it was fitted on, and run
-        the flow again: the interval then includes what the fit adds. For a
-        `FairMetric.subspace` of protected attributes and ``interval="bootstrap-t"``; some
-        hundred replicates will do. Rows that are audited and fitted on are drawn together.
+        the flow again: the interval then includes the uncertainty of the fit. Needs a
+        `FairMetric.subspace` of protected attributes and ``interval="bootstrap-t"``; a few
+        hundred replicates are enough. Rows that are both audited and used in the fit are drawn
+        together.
     batch_size : int
-        Rows of a torch module that are in its memory at a time.
+        Number of rows that a torch module processes at a time.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
         None or -1 takes all cores that the process may use. The result does not depend on it. Torch
-        modules run on the threads that torch was told to take.
+        modules use the number of threads that is set in torch.
     progress : bool or callable, optional
         True prints; a callable gets (rows done, rows in all), then with `refit_metric` (replicates
         done, replicates in all).
@@ -164,13 +164,13 @@ def individual_test(
     towards people who are similar under the fair metric d and whom the model treats worse [1]_.
     The audit value is :math:`E[\ell(x_T) / \ell(x_0)]`, and the null hypothesis that it is at most
     ``delta``. It is rejected where the lower bound
-    :math:`T_n = S_n - z_{1-\alpha} V_n / \sqrt n` exceeds ``delta``. The error-rate ratio has its
-    variance by the delta method.
+    :math:`T_n = S_n - z_{1-\alpha} V_n / \sqrt n` exceeds ``delta``. The variance of
+    the error-rate ratio is computed by the delta method.
 
     For a linear model the flow is solved in the eigenspaces of the metric: one number per row for
     each eigenvalue (and class), two for a sensitive subspace, whatever the number of features.
     Other models take one gradient per row and step. The flow runs in the units of the metric,
-    features divided by ``fair_metric.units``; what it comes to is in the units of X.
+    features divided by ``fair_metric.units``; results are in the units of X.
 
     ``delta``: the four-fifths rule of US labor law calls a selection rate for a group suspect below
     4/5 of that of another. Read as a rule about losses, the worse treated of two similar people may
@@ -179,7 +179,7 @@ def individual_test(
     The audit value belongs to the attack: it grows with the time of the flow and falls with
     ``penalty``, and values of different settings cannot be compared. A step size with
     ``2 penalty step_size`` times the largest eigenvalue of the metric above 1 makes Euler's flow
-    swing, which is among the warnings.
+    oscillate, for which the result has a warning.
 
     References
     ----------
@@ -241,20 +241,23 @@ def individual_test(
     refit_metric = arguments.flag("refit_metric", refit_metric)
     if refit_metric and interval != "bootstrap-t":
         raise ArgumentError(
-            f"refit_metric is True with interval={interval!r}; accepted: interval='bootstrap-t'",
+            f"refit_metric is True, but interval is {interval!r}. Set interval='bootstrap-t', or "
+            "omit refit_metric.",
             argument="refit_metric",
             mentions=("interval",),
+            code="conflicting-arguments",
         )
-    given = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
-    index = check_indices(indices_of(given))
+    columns = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
+    index = check_indices(indices_of(columns))
     ours = flow_model(model, loss, ratio)
     targets = ours.targets(y, loss, pos_label)
     if refit_metric and fair_metric.fitted_rows is None:
         raise ArgumentError(
-            f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows; "
-            "accepted: a FairMetric.subspace with protected attributes",
+            f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows. "
+            "Use a FairMetric.subspace with protected attributes.",
             argument="refit_metric",
             mentions=("fair_metric",),
+            code="conflicting-arguments",
         )
     features = ours.rows(X)
     fair_metric = fair_metric.ordered(features.names)
@@ -262,14 +265,15 @@ def individual_test(
     if compat is not None and (sample_weight is not None or clusters is not None):
         raise ArgumentError(
             "compat is 'paper' with sample_weight or clusters, which the paper's code does not "
-            "know; accepted: None",
+            "support. Omit compat, or the weights and clusters.",
             argument="compat",
-            mentions=("sample_weight",),
+            mentions=("sample_weight", "clusters"),
+            code="conflicting-arguments",
         )
     groups = one_hot_groups_of(one_hot_groups, features)
-    held = groups if one_hot == "keep" else ()
+    kept_groups = groups if one_hot == "keep" else ()
     kind, scores = problem_class(ours.scores), ours.scores
-    if held:
+    if kept_groups:
         kind, scores = kind.in_features(scores)
     problem = kind(
         scores=scores,
@@ -280,7 +284,7 @@ def individual_test(
         floor=floor if compat is None else None,
         batch_size=batch_size,
         sample=sample,
-        held=held,
+        kept_groups=kept_groups,
     )
     sums = None if sample is None else PathSums(sample, targets, ratio, floor)
     flowed = problem.run(schedule, n_threads, callback, sums)
@@ -290,7 +294,7 @@ def individual_test(
     points = losses.along(plain, last=losses.value(plain), sums=sums)
     equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
     if equal and value.estimate > 1 + _EQUAL:
-        # What varies is rounding: the ratio says the same of every model.
+        # The ratios differ by rounding only, whatever the model.
         value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
         replicates = (
@@ -383,7 +387,7 @@ def _warnings(
     level: float,
     equal: bool,
 ) -> list[str]:
-    """Say what a reader must know besides the numbers."""
+    """Return the warnings about the flow and the audit value."""
     warnings = []
     n = losses.n_of(np.ones(len(losses.start), dtype=bool))
     limits = [(SOLVERS[schedule.solver], "grows")]
@@ -434,7 +438,7 @@ def _warnings(
 
 
 def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
-    """Return whether ratios differ by no more than rounding, of the precision of the engine."""
+    """Return whether ratios differ only by rounding, in the precision of the engine."""
     if len(ratios) < 2 or not np.isfinite(ratios).all():
         return False
     rounding = 1e-4 if engine.endswith(("float32", "float16")) else _EQUAL
@@ -442,7 +446,7 @@ def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
 
 
 def _repeats(n_repeated: int, n_rows: int) -> str:
-    """Say that rows occur more than once, and what that does if they are of one person."""
+    """Return the note that rows occur more than once, which matters if they are one person."""
     return (
         f"{n_repeated:,} of {n_rows:,} rows repeat another one in features and label: if they are "
         "the same people again, and not others who are alike, standard errors are too small and "
@@ -451,7 +455,7 @@ def _repeats(n_repeated: int, n_rows: int) -> str:
 
 
 def _undefined(n_undefined: int, n_resamples: int) -> list[str]:
-    """Say when replicates without a value make the bounds wide."""
+    """Return a warning if replicates without a value make the bounds wide."""
     if n_undefined <= 0.01 * n_resamples:
         return []
     return [
@@ -461,7 +465,7 @@ def _undefined(n_undefined: int, n_resamples: int) -> list[str]:
 
 
 def _skew_warnings(losses: Losses, interval: str, level: float, df: float) -> list[str]:
-    """Say where bounds are off because what the rows add to the audit value is skewed."""
+    """Return warnings about bounds that are off because the ratios are skewed."""
     warnings, skew, tail = [], losses.skew(), 1 - level
     clustered = losses.sample is not None and losses.sample.person is not None
     unit = "cluster" if clustered else "row"
@@ -496,5 +500,5 @@ def _skew_warnings(losses: Losses, interval: str, level: float, df: float) -> li
 
 
 def _by_row(scores: Floats) -> Floats:
-    """Return scores by row; with one score its column alone."""
+    """Return scores by row; a single score as a vector."""
     return scores[0] if len(scores) == 1 else np.ascontiguousarray(scores.T)

@@ -1,4 +1,4 @@
-"""Losses and ratios of the rows of a flow, at its ends and on its way."""
+"""Computes losses, loss ratios and audit values from a flow, at its ends and along its path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 class Losses:
-    """Losses and errors of every row, before and after, and the audit value they come to."""
+    """Losses and errors of every row, before and after, and the audit values they give."""
 
     def __init__(self, problem: FlowProblem, flowed: _native.Flowed, ratio: str) -> None:
         self.ratio, self.paper = ratio, problem.floor is None
@@ -35,27 +35,27 @@ class Losses:
 
     @cached_property
     def wrong_start(self) -> NDArray[np.bool_]:
-        """Which decisions are wrong before the flow."""
+        """A mask of the decisions that are wrong before the flow."""
         return self._targets.wrong(self._scores[0])
 
     @cached_property
     def wrong_end(self) -> NDArray[np.bool_]:
-        """Which decisions are wrong after the flow."""
+        """A mask of the decisions that are wrong after the flow."""
         return self._targets.wrong(self._scores[1])
 
     @cached_property
     def n_nonfinite(self) -> int:
-        """Rows that count whose ratio is not a finite number."""
+        """The number of rows with positive weight whose ratio is not finite."""
         return self.n_of(~np.isfinite(self.ratios))
 
     def n_of(self, rows: NDArray[np.bool_]) -> int:
-        """Return how many of some rows count: a weight of 0 does not."""
-        kept = rows if self.sample is None else rows & self.sample.counts(len(rows))
-        return int(kept.sum())
+        """Return how many of some rows have a positive weight."""
+        weighted = rows if self.sample is None else rows & self.sample.has_weight(len(rows))
+        return int(weighted.sum())
 
     @cached_property
     def ends_unknown(self) -> bool:
-        """Return whether a row that counts has no loss after the flow."""
+        """Return whether a row of positive weight has no loss after the flow."""
         return self.n_of(np.isnan(self.end)) > 0
 
     @property
@@ -78,14 +78,14 @@ class Losses:
                 return AuditValue(math.nan, math.nan, interval=interval)
             return self._units.value(interval, self.ratio == "error_rate")
         if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._kept, self.ddof), interval=interval)
+            return AuditValue(*mean_ratio(self._measured_ratios, self.ddof), interval=interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval=interval)
         return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
 
     @cached_property
     def _units(self) -> IndependentUnits:
-        """Sums over what was sampled."""
+        """The sums over the independent units."""
         assert self.sample is not None
         if self.ratio == "loss":
             return self.sample.units(self.ratios)
@@ -93,19 +93,19 @@ class Losses:
         return self.sample.units(after, before)
 
     def few(self) -> str | None:
-        """Say why so few clusters or weighted rows have no standard error, if they have none."""
+        """Return why there is no standard error, if clusters or weighted rows are too few."""
         return None if self.sample is None else self._units.few()
 
     def along(
         self, interval: str, last: AuditValue, sums: PathSums | None = None
     ) -> list[AuditValue]:
-        """Return the audit value after each recorded step: by parts of the rows but the last."""
+        """Return the audit value after each recorded step, the last one as given."""
         if sums is not None:
             return [*sums.values(interval)[:-1], last]
-        places = range(len(self.path.wrong_end) - 1)
-        of_place = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, places)
-        found = [AuditValue(*entry, interval=interval) for entry in of_place]
-        return [*found[: len(places)], last]
+        points = range(len(self.path.wrong_end) - 1)
+        entries = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, points)
+        values = [AuditValue(*entry, interval=interval) for entry in entries]
+        return [*values[: len(points)], last]
 
     def _mean_ratios(self) -> list[tuple[float, float]]:
         sums = zip(self.path.n, self.path.mean, self.path.squares, strict=True)
@@ -114,33 +114,35 @@ class Losses:
             for n, mean, squares in sums
         ]
 
-    def _error_ratio(self, place: int) -> tuple[float, float]:
+    def _error_ratio(self, point: int) -> tuple[float, float]:
         path = self.path
-        if not path.finite[place]:
+        if not path.finite[point]:
             return math.nan, math.nan
-        counts = path.wrong_end[place], path.wrong_start, path.wrong_both[place]
+        counts = path.wrong_end[point], path.wrong_start, path.wrong_both[point]
         return error_ratio_of_counts(len(self.start), *counts, self.ddof)
 
     def skew(self) -> SkewCorrection:
-        """Return what each row adds to the audit value, which must be a number."""
+        """Return the skewness correction; the audit value must be a number."""
         if self.sample is not None:
             return self._units.skew()
         if self.ratio == "loss":
-            return SkewCorrection.of_mean(self._kept)
+            return SkewCorrection.of_mean(self._measured_ratios)
         return SkewCorrection.of_rates(self.wrong_start, self.wrong_end)
 
     @property
-    def _kept(self) -> Floats:
-        """The ratios that count."""
+    def _measured_ratios(self) -> Floats:
+        """The ratios that enter the audit value."""
         return self.ratios[np.isfinite(self.ratios)] if self.paper else self.ratios
 
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
-        """Return replicates of the last audit value, with variances."""
+        """Return bootstrap replicates of the last audit value, with their variances."""
         if self.sample is not None:
             return self._units.bootstrap(n_resamples, seed, n_threads)
         if self.ratio == "loss":
-            return bootstrap_mean(self._kept, None, n_resamples, seed, n_threads, self.ddof)
+            return bootstrap_mean(
+                self._measured_ratios, None, n_resamples, seed, n_threads, self.ddof
+            )
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
         return bootstrap_mean(*columns, n_resamples, seed, n_threads, self.ddof)

@@ -1,4 +1,4 @@
-"""The starting point of a flow: rows, targets of their scores, a fair metric."""
+"""The flow problems of linear models, kernel models and torch modules, and how each is run."""
 
 from __future__ import annotations
 
@@ -28,40 +28,43 @@ from .torch_flow import torch_flow
 
 Floats = NDArray[np.float64]
 
-#: Rows whose moments are taken as one: ranges of rows must be whole parts. Of models that Python
-#: moves, as many rows have their scores along the way in memory at a time.
+#: Number of rows whose moments are computed together; ranges of rows must be whole parts. Flows
+#: that run in Python keep the scores along the path of so many rows in memory.
 PART = _native.FLOW_PART
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FlowProblem(Value, ABC):
-    """Rows that a flow can move. It pickles; what it holds of the native module is made again."""
+    """Rows with their targets, scores and fair metric, and how a flow moves them.
+
+    Pickles without its native objects, which are built again on demand.
+    """
 
     features: Features
     targets: Targets
     scores: Any
     metric: FairMetric
     penalty: float
-    #: Losses below it count as it. None: ratios that are not finite are left out.
+    #: Losses below it are replaced by it. None: ratios that are not finite are excluded.
     floor: float | None
-    #: Rows of a torch module that are in its memory at a time.
+    #: Number of rows that a torch module processes at a time.
     batch_size: int
-    #: Weights of the rows, and whom they are of; None where each counts once and by itself.
+    #: Weights and clusters of the rows; None if each row is independent with weight 1.
     sample: RowWeights | None = None
-    #: Groups of features that stay at least 0 with a sum of 1.
-    held: tuple[tuple[int, ...], ...] = ()
+    #: Groups of one-hot features that are kept at least 0 with a sum of 1.
+    kept_groups: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         n_rows, n_features = self.features.values.shape
         if self.metric.n_features != n_features:
             raise ArgumentError(
-                f"fair_metric is of {self.metric.n_features} features; accepted: the "
+                f"fair_metric has {self.metric.n_features} features; accepted: the "
                 f"{n_features} of X",
                 argument="fair_metric",
             )
         if len(self.targets) != n_rows:
             raise ArgumentError(
-                f"y has {len(self.targets):,} rows, X has {n_rows:,}; accepted: as many",
+                f"y has {len(self.targets):,} rows, X has {n_rows:,}. Pass one label per row.",
                 argument="y",
             )
 
@@ -70,13 +73,13 @@ class FlowProblem(Value, ABC):
 
     @classmethod
     def in_features(cls, scores: Any) -> tuple[type[FlowProblem], Any]:
-        """Return the class, and scores as it takes them, whose rows move in all features."""
+        """Return a problem class in which rows move in all features, and its scores."""
         return cls, scores
 
     @property
     @abstractmethod
     def engine(self) -> str:
-        """How rows are moved, for people."""
+        """A description of how rows are moved."""
 
     def run(
         self,
@@ -85,9 +88,9 @@ class FlowProblem(Value, ABC):
         progress: Callable[[int, int], object] | None = None,
         sums: PathSums | None = None,
     ) -> _native.Flowed:
-        """Move all rows, and audit the model on their way; progress gets (rows done, rows).
+        """Run the flow for all rows; progress gets (rows done, rows).
 
-        Given sums of rows with weights or of some persons, these take in the scores on the way.
+        `sums`, for weighted or clustered rows, collect the scores at each recorded step.
         """
         n = len(self)
         tick = None if progress is None else lambda done: progress(done, n)
@@ -95,24 +98,24 @@ class FlowProblem(Value, ABC):
         return self._run(schedule, call) if sums is None else self._by_parts(schedule, call, sums)
 
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
-        """Move all rows, and audit the model on their way."""
+        """Run the flow for all rows."""
         return self._by_parts(schedule, call, None)
 
     @abstractmethod
     def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
-        """Return scores by recorded step, score and row, and how far each row moved."""
+        """Return the scores, of shape (recorded steps, scores per row, rows), and the moves."""
 
     def _by_parts(
         self, schedule: Schedule, call: _native.Call, sums: PathSums | None
     ) -> _native.Flowed:
-        """Move all rows, some at a time, whose scores on the way are all there."""
-        found, told, silent = [], call.progress, _native.Call(call.n_threads)
+        """Run the flow in parts of the rows, with all scores along the path of a part in memory."""
+        flowed, progress, silent = [], call.progress, _native.Call(call.n_threads)
         for first in range(0, len(self), PART):
             part = slice(first, first + PART)
-            tick = None if told is None else lambda done, first=first: told(first + done)
+            tick = None if progress is None else lambda done, first=first: progress(first + done)
             values = self.targets.values[part]
             scores, moved = self.of_rows(part)._walk(schedule, _native.Call(call.n_threads, tick))
-            found.append(
+            flowed.append(
                 _native.Flowed.of_scores(
                     scores,
                     moved,
@@ -125,11 +128,11 @@ class FlowProblem(Value, ABC):
             )
             if sums is not None:
                 sums.add(part, scores, silent)
-        return self.joined(found)
+        return self.joined(flowed)
 
     @abstractmethod
     def attack(self, flowed: _native.Flowed) -> Attack | StoredAttack:
-        """Return where the flow moved the rows."""
+        """Return the end points of the flow."""
 
     def of_rows(self, chosen: slice | NDArray[np.intp]) -> FlowProblem:
         """Return the problem of some rows."""
@@ -146,7 +149,7 @@ class FlowProblem(Value, ABC):
         return 2 * self.penalty * schedule.size * self.metric.largest_eigenvalue
 
     def joined(self, parts: Sequence[_native.Flowed]) -> _native.Flowed:
-        """Return what came of all rows, from what came of ranges of whole parts in their order."""
+        """Return the outcome for all rows, from those of consecutive ranges of whole parts."""
         return _native.Flowed(
             np.concatenate([part.start for part in parts], axis=1),
             np.concatenate([part.end for part in parts], axis=1),
@@ -156,19 +159,19 @@ class FlowProblem(Value, ABC):
             _native.Path.joined([part.path for part in parts]),
         )
 
-    #: Along which axis the rows lie that say how far each row moved.
+    #: The axis of `Flowed.moved` that runs over rows.
     _rows_of_moved = 0
 
 
 class LinearProblem(FlowProblem):
-    """A linear model: rows move along the parts of its coefficients in the metric's eigenspaces."""
+    """A linear model: rows move along its coefficients projected on eigenspaces of the metric."""
 
     scores: LinearScores
     _rows_of_moved = 1
 
     @classmethod
     def in_features(cls, scores: LinearScores) -> tuple[type[FlowProblem], KernelScores]:
-        """Return the scores as a sum of linear kernels."""
+        """Return the problem class and scores of an equivalent sum of linear kernels."""
         kernel = KernelFunction(
             support_vectors=scores.coef, name="linear", gamma=1.0, degree=1, coef0=0.0
         )
@@ -176,7 +179,7 @@ class LinearProblem(FlowProblem):
 
     @property
     def engine(self) -> str:
-        """How rows are moved, for people."""
+        """A description of how rows are moved."""
         return f"closed form in {len(self._parts)} numbers per row"
 
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
@@ -185,11 +188,11 @@ class LinearProblem(FlowProblem):
         )
 
     def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
-        found = self._flow.scores(schedule.native, call)
-        return found.scores, found.moved
+        flowed = self._flow.scores(schedule.native, call)
+        return flowed.scores, flowed.moved
 
     def attack(self, flowed: _native.Flowed) -> Attack:
-        """Return where the flow moved the rows."""
+        """Return the end points of the flow."""
         parts = self._parts * self.metric.units
         return Attack(self.features.values, flowed.moved, parts, self.features.names)
 
@@ -199,7 +202,7 @@ class LinearProblem(FlowProblem):
 
     @property
     def _parts(self) -> Floats:
-        """By eigenvalue and score, the part of the coefficients."""
+        """The projected coefficients, by eigenvalue and score."""
         return self._split[1].reshape(-1, self.metric.n_features)
 
     @cached_property
@@ -223,9 +226,9 @@ class KernelProblem(FlowProblem):
 
     @property
     def engine(self) -> str:
-        """How rows are moved, for people."""
-        held = ", one-hot features held" if self.held else ""
-        return f"{self.scores.kernel.name} kernel{held}"
+        """A description of how rows are moved."""
+        suffix = ", one-hot features held" if self.kept_groups else ""
+        return f"{self.scores.kernel.name} kernel{suffix}"
 
     def _run(self, schedule: Schedule, call: _native.Call) -> _native.Flowed:
         return self._flow.run(
@@ -233,11 +236,11 @@ class KernelProblem(FlowProblem):
         )
 
     def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
-        found = self._flow.scores(schedule.native, call)
-        return found.scores, found.moved
+        flowed = self._flow.scores(schedule.native, call)
+        return flowed.scores, flowed.moved
 
     def attack(self, flowed: _native.Flowed) -> StoredAttack:
-        """Return where the flow moved the rows."""
+        """Return the end points of the flow."""
         rows = self.features.values
         attacked = self.metric.units * flowed.moved
         attacked += rows
@@ -259,19 +262,21 @@ class KernelProblem(FlowProblem):
             self.metric.units, pulls.tolist(), np.ascontiguousarray(vectors.T), rest
         )
         rows, targets = self.features.values, self.targets
-        return _native.Flow.kernel(rows, targets.values, targets.loss, model, metric, self.held)
+        return _native.Flow.kernel(
+            rows, targets.values, targets.loss, model, metric, self.kept_groups
+        )
 
 
 class TorchProblem(FlowProblem):
-    """A torch module: rows move in all features, by its gradients."""
+    """A torch module: rows move in all features, along its gradients."""
 
     scores: TorchScores
 
     @property
     def engine(self) -> str:
-        """How rows are moved, for people."""
-        held = "one-hot features held, " if self.held else ""
-        return f"torch autograd, {held}{self.scores.precision}"
+        """A description of how rows are moved."""
+        prefix = "one-hot features held, " if self.kept_groups else ""
+        return f"torch autograd, {prefix}{self.scores.precision}"
 
     def _walk(self, schedule: Schedule, call: _native.Call) -> tuple[Floats, Floats]:
         return torch_flow(
@@ -284,15 +289,15 @@ class TorchProblem(FlowProblem):
             schedule,
             self.batch_size,
             call.progress,
-            held=self.held,
+            kept_groups=self.kept_groups,
         )
 
     def attack(self, flowed: _native.Flowed) -> StoredAttack:
-        """Return where the flow moved the rows."""
+        """Return the end points of the flow."""
         return StoredAttack(self.features.values, flowed.moved, self.features.names)
 
 
-#: By what gives the scores, how a flow follows them.
+#: The problem class for each class of scores.
 PROBLEMS: dict[type, type[FlowProblem]] = {
     LinearScores: LinearProblem,
     KernelScores: KernelProblem,
@@ -301,7 +306,7 @@ PROBLEMS: dict[type, type[FlowProblem]] = {
 
 
 def problem_class(scores: Scores) -> type[FlowProblem]:
-    """Return the class of the problems of a model with these scores."""
+    """Return the problem class for a model with these scores."""
     for kind in type(scores).__mro__:
         if kind in PROBLEMS:
             return PROBLEMS[kind]

@@ -1,4 +1,4 @@
-"""Models, rows and labels, whatever is given: only this file of the lens reads columns."""
+"""Reads the arguments of the individual lens: models, rows, labels, weights and attributes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .targets import Targets
 Floats = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
-#: What a name of several columns ends in, as in "race_black" or "race=black".
+#: Separators between the name of a feature and its level, as in "race_black" or "race=black".
 _JOINTS = ("_", "=")
-#: Whole numbers with more distinct values than this are numbers, not categories.
+#: Whole numbers with more distinct values than this are numeric, not categorical.
 _MOST_CLASSES = 10
 
 LOSSES: tuple[Loss, ...] = get_args(Loss)
@@ -40,18 +40,18 @@ LOSSES: tuple[Loss, ...] = get_args(Loss)
 
 @dataclass(frozen=True, kw_only=True)
 class FlowModel:
-    """Scores of rows, and what they decide."""
+    """The scores of a model, and how they decide."""
 
     scores: Scores
-    #: The score from which on the decision is 1; None with several scores.
+    #: The lowest score with decision 1; None with several scores.
     boundary: float | None
     classes: tuple[Label, ...]
     feature_names: tuple[str, ...] | None
-    #: What stands for missing values.
+    #: The values that replace missing ones.
     fill: Fill
 
     def targets(self, y: Any, loss: str, pos_label: Label) -> Targets:
-        """Return what the scores are measured against."""
+        """Return the targets of the scores: labels, classes or numbers."""
         if loss == "squared":
             values = _numbers(y, pos_label)
         elif self.classes:
@@ -61,16 +61,16 @@ class FlowModel:
         return Targets(values, loss, self.boundary)
 
     def rows(self, X: Any) -> Features:
-        """Return the rows of features, in the order of the model."""
+        """Return the rows, with features in the order of the model."""
         return read_features(X, self.scores.n_features, self.feature_names, self.fill)
 
     def gaps(self, X: Any) -> NDArray[np.bool_] | None:
-        """Return where features are missing, row by feature; None where none is."""
-        found = gaps_of(X, self.feature_names) if self.fill else None
-        return found if found is not None and found.any() else None
+        """Return a mask of missing features, by row and feature; None if none is missing."""
+        mask = gaps_of(X, self.feature_names) if self.fill else None
+        return mask if mask is not None and mask.any() else None
 
     def notes_of_gaps(self, X: Any) -> list[str]:
-        """Say where the flow of rows with missing values starts."""
+        """Return the notes about rows with missing values."""
         gaps = self.gaps(X)
         if gaps is None:
             return []
@@ -82,14 +82,14 @@ class FlowModel:
 
 
 def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
-    """Return the scores of a model, and refuse a loss that they are not made for."""
+    """Return the scores of a model; raise if the loss or the ratio does not fit them."""
     last = last_step(model)
     if is_tree(last):
         raise ArgumentTypeError(
             f"model is a {type(last).__name__}, whose score is piecewise constant: there is no "
-            "gradient to follow; accepted: linear models, kernel models and networks. Of any model "
-            "extreme_test(model, X, attribute=...) flips an attribute, and projection_test takes "
-            "its scores with calibration='permutation'",
+            "gradient to follow. Use a linear model, a kernel model or a network. For any model, "
+            "extreme_test(model, X, attribute=...) changes an attribute, and projection_test takes "
+            "scores with calibration='permutation'.",
             argument="model",
             mentions=(
                 "attribute",
@@ -101,7 +101,7 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         if loss != "log_loss":
             raise ArgumentError(
                 f"loss is {loss!r} for a model of {len(several.classes)} classes; accepted: "
-                "'log_loss', the multinomial one",
+                "'log_loss'",
                 argument="loss",
             )
         return FlowModel(
@@ -121,10 +121,9 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         )
     if loss == "log_loss" and adapted.link != "logit":
         raise ArgumentError(
-            "model has link='identity', so that its score is no log-odds; loss='log_loss' accepts "
-            "link='logit' (the same model with link='logit' if it is one). For the margin of a "
-            "support vector machine loss='smooth_hinge' or 'softplus_hinge' is accepted, for "
-            "regressions loss='squared'",
+            "model has link='identity', so its score is not a log-odds, which loss='log_loss' "
+            "needs. Use loss='smooth_hinge' or 'softplus_hinge' for the margin of a support vector "
+            "machine, loss='squared' for a regression, or link='logit' if the score is a log-odds.",
             argument="model",
             mentions=(
                 "link",
@@ -133,8 +132,8 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         )
     if loss == "squared" and adapted.link == "logit":
         raise ArgumentError(
-            "model has link='logit', so that its score is a log-odds and no prediction of y; "
-            "loss='squared' accepts link='identity'",
+            "model has link='logit', so its score is a log-odds and not a prediction of y, which "
+            "loss='squared' needs. Use loss='log_loss', or a model with link='identity'.",
             argument="model",
             mentions=(
                 "link",
@@ -143,10 +142,11 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
         )
     if loss == "squared" and ratio == "error_rate":
         raise ArgumentError(
-            "ratio is 'error_rate', but numbers have no wrong decisions; accepted with "
-            "loss='squared': 'loss'",
+            "ratio is 'error_rate', but loss='squared' is for numbers, which have no wrong "
+            "decisions. Use ratio='loss'.",
             argument="ratio",
             mentions=("loss",),
+            code="conflicting-arguments",
         )
     return FlowModel(
         scores=adapted.scores,
@@ -159,47 +159,48 @@ def flow_model(model: Any, loss: str, ratio: str) -> FlowModel:
 
 def _labels(y: Any, pos_label: Label) -> Floats:
     """Return labels as 0 and 1."""
-    values, place = _distinct(y)
+    values, codes = _distinct(y)
     if pos_label is not None:
         check_pos_label(pos_label, {"y": values})
-    return binary_labels("y", values, pos_label)[place].astype(np.float64)
+    return binary_labels("y", values, pos_label)[codes].astype(np.float64)
 
 
 def _classes(y: Any, known: tuple[Label, ...], pos_label: Label) -> Floats:
     """Return labels as positions among the classes of a model."""
     if pos_label is not None and len(known) > 2:
         raise ArgumentTypeError(
-            f"pos_label is {pos_label!r}, but the model has {len(known)} classes; accepted: None",
+            f"pos_label is {pos_label!r}, but the model has {len(known)} classes. Omit pos_label.",
             argument="pos_label",
+            code="conflicting-arguments",
         )
     if pos_label is not None and not label_matches(known[1], pos_label):
         raise ArgumentError(
             f"pos_label is {pos_label!r}, but the model gives the score of {known[1]!r}; accepted: "
-            "that, or None",
+            f"{known[1]!r}, None",
             argument="pos_label",
         )
-    values, place = _distinct(y)
+    values, codes = _distinct(y)
     numbers = []
     for value in values:
-        found = [number for number, class_ in enumerate(known) if label_matches(value, class_)]
-        if not found:
+        matches = [number for number, class_ in enumerate(known) if label_matches(value, class_)]
+        if not matches:
             raise DataError(
-                f"y holds {value!r}; accepted: classes of the model, which are "
+                f"y holds {value!r}; accepted: the classes of the model, "
                 f"{list_some(list(known), 20)}",
                 argument="y",
             )
-        numbers.append(found[0])
-    return np.array(numbers, dtype=np.float64)[place]
+        numbers.append(matches[0])
+    return np.array(numbers, dtype=np.float64)[codes]
 
 
 def _numbers(y: Any, pos_label: Label) -> Floats:
-    """Return numbers as they are; labels as 0 and 1 with a positive one."""
+    """Return numbers as they are, or labels as 0 and 1 if there is a `pos_label`."""
     if pos_label is not None:
         return _labels(y, pos_label)
     column = column_array("y", y)
     if isinstance(column, EncodedColumn) or column.dtype.kind not in "biuf":
         raise DataError(
-            "y holds text; accepted with loss='squared': numbers, or pos_label",
+            "y holds text, but loss='squared' needs numbers. Pass numbers, or pos_label.",
             argument="y",
             mentions=(
                 "loss",
@@ -211,32 +212,35 @@ def _numbers(y: Any, pos_label: Label) -> Floats:
 
 
 def _distinct(y: Any) -> tuple[list[Label], NDArray[np.int64]]:
-    """Return the distinct values of a column, and which of them each row has."""
+    """Return the distinct values of a column, and the position among them of each row's value."""
     column = column_array("y", y)
     if not isinstance(column, EncodedColumn):
         _check_finite(column)
-    values, place = distinct_values(column)
-    if len(place) and place.max() >= len(values):
-        raise DataError("y is missing in some rows; accepted: a label in every row", argument="y")
-    return values, place
+    values, codes = distinct_values(column)
+    if len(codes) and codes.max() >= len(values):
+        raise DataError(
+            "y is missing in some rows. Label every row, or leave these rows out.", argument="y"
+        )
+    return values, codes
 
 
 def _check_finite(column: NDArray[Any]) -> None:
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise DataError(
-            "y is missing or infinite in some rows; accepted: a value in every row", argument="y"
+            "y is missing or infinite in some rows. Pass finite numbers, or leave these rows out.",
+            argument="y",
         )
 
 
 def read_rows(
     X: Any, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
 ) -> Features:
-    """Return rows of features, of so many or of these names."""
+    """Return rows of features, with a given number or given names of features."""
     return read_features(X, n_features, feature_names)
 
 
 def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> RowWeights | None:
-    """Return whom the rows stand for; None where each counts once and by itself."""
+    """Return weights and clusters of the rows; None if each row is independent with weight 1."""
     columns: dict[str, Column] = {}
     names: dict[str, str] = {}
     keys: tuple[str, ...] = ()
@@ -246,43 +250,47 @@ def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> RowWeights | No
         columns["sample_weight"] = column_array("sample_weight", sample_weight)
     for key, column in columns.items():
         if len(column) != n_rows:
-            raise DataError(f"{key.partition(':')[0]} has {len(column):,} rows, X has {n_rows:,}")
+            argument = key.partition(":")[0]
+            raise DataError(
+                f"{argument} has {len(column):,} rows, X has {n_rows:,}. Pass one value per row.",
+                argument=argument,
+            )
     source = ArraySource(columns)
     weight = None if sample_weight is None else source.weights("sample_weight")
     person = source.units(keys, [names[key] for key in keys]) if keys else None
     return RowWeights.from_arrays(weight, person)
 
 
-def one_hot_groups_of(given: Any, features: Features) -> Groups:
-    """Return groups of one-hot features: those that are given, or that are found in the rows."""
+def one_hot_groups_of(one_hot_groups: Any, features: Features) -> Groups:
+    """Return the groups of one-hot features: the given ones, or those found in the rows."""
     rows, names = features
-    if given is None:
+    if one_hot_groups is None:
         return found_groups(rows)
-    accepted = "a sequence of groups, each of them names or positions of features"
-    if not arguments.is_listing(given):
+    accepted = "a sequence of groups, each with names or positions of features"
+    if not arguments.is_listing(one_hot_groups):
         raise ArgumentTypeError(
-            f"one_hot_groups is {given!r}; accepted: {accepted}", argument="one_hot_groups"
+            f"one_hot_groups is {one_hot_groups!r}; accepted: {accepted}", argument="one_hot_groups"
         )
     groups = tuple(
         tuple(chosen_features("one_hot_groups", group, names, rows.shape[1]).tolist())
-        for group in given
+        for group in one_hot_groups
     )
     taken = [column for group in groups for column in group]
     if len(set(taken)) < len(taken) or not all(groups):
         raise ArgumentError(
-            "one_hot_groups has a group without features, or a feature in two groups; accepted: "
-            f"{accepted}, in one group each",
+            "one_hot_groups has a group without features, or a feature in two groups. Give each "
+            "group at least one feature, and each feature one group.",
             argument="one_hot_groups",
         )
     check_groups(groups, rows, features.called)
     return groups
 
 
-# -- what fair metrics are learned from --------------------------------------------------------
+# -- arguments of fair metrics -----------------------------------------------------------------
 
 
 def attributes_of(protected: Any, n_rows: int) -> list[ProtectedAttribute]:
-    """Return the protected attributes with their names ("" where they have none)."""
+    """Return the protected attributes with their names ("" for unnamed ones)."""
     if protected is None:
         return []
     columns: list[tuple[str, Any]]
@@ -307,29 +315,43 @@ def _is_value(value: Any) -> bool:
     return isinstance(value, str) or (not isinstance(value, Sequence) and np.ndim(value) == 0)
 
 
-def _attribute(name: str, given: Any, n_rows: int) -> ProtectedAttribute:
-    called = f"protected attribute {name!r}" if name else "protected"
-    column = column_array(called, given)
+def _attribute(name: str, values: Any, n_rows: int) -> ProtectedAttribute:
+    description = f"protected attribute {name!r}" if name else "protected"
+    column = column_array(description, values)
     if len(column) != n_rows:
-        raise DataError(f"{called} has {len(column):,} rows, X has {n_rows:,}")
+        raise DataError(
+            f"{description} has {len(column):,} rows, X has {n_rows:,}. Pass one value per row.",
+            argument="protected",
+        )
     kind = "U" if isinstance(column, EncodedColumn) else column.dtype.kind
     if not isinstance(column, EncodedColumn) and kind == "f" and not np.isfinite(column).all():
-        raise DataError(f"{called} is not finite in some rows; accepted: finite numbers")
-    levels, place = distinct_values(column)
-    if len(place) and place.max() >= len(levels):
-        raise DataError(f"{called} is missing in some rows; accepted: a value in every row")
+        raise DataError(
+            f"{description} is not finite in some rows. Pass finite numbers, or leave these "
+            "rows out.",
+            argument="protected",
+        )
+    levels, codes = distinct_values(column)
+    if len(codes) and codes.max() >= len(levels):
+        raise DataError(
+            f"{description} is missing in some rows. Fill in the values, or leave these rows out.",
+            argument="protected",
+        )
     if len(levels) < 2:
-        raise DataError(f"{called} has the same value in all rows; accepted: two values at least")
+        raise DataError(
+            f"{description} has the same value in all rows. Pass an attribute with at least "
+            "two values.",
+            argument="protected",
+        )
     if len(levels) == 2 or kind in "USOb" or (kind in "iu" and len(levels) <= _MOST_CLASSES):
-        return ProtectedAttribute(name, place, len(levels))
+        return ProtectedAttribute(name, codes, len(levels))
     return ProtectedAttribute(name, np.asarray(column, dtype=np.float64), 0)
 
 
-def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
-    """Return positions of rows, from positions or a mask."""
+def chosen_rows(argument: str, rows: ArrayLike, n_rows: int) -> Positions:
+    """Return positions of rows, given positions or a mask."""
     try:
-        positions = np.asarray(given)
-    except Exception as error:  # what is turned into an array may raise what it likes
+        positions = np.asarray(rows)
+    except Exception as error:  # __array__ of the argument may raise any error
         raise ArgumentTypeError(
             f"{argument} is no array ({error}); accepted: positions of rows, or a mask",
             argument=argument,
@@ -348,9 +370,7 @@ def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
             )
         positions = np.flatnonzero(positions)
     if not len(positions):
-        raise ArgumentError(
-            f"{argument} chooses no row; accepted: at least two", mentions=(argument,)
-        )
+        raise ArgumentError(f"{argument} chooses no row. Choose at least two.", argument=argument)
     outside = (positions < 0) | (positions >= n_rows)
     if outside.any():
         raise ArgumentError(
@@ -363,7 +383,7 @@ def chosen_rows(argument: str, given: ArrayLike, n_rows: int) -> Positions:
 def chosen_features(
     argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
 ) -> Positions:
-    """Return positions of features; a name may stand for the columns it was coded in."""
+    """Return positions of features; a name may stand for the columns that were coded from it."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
     if names is None or not arguments.is_listing(chosen):
         return positions_of(argument, columns, names, n_features)
@@ -380,7 +400,7 @@ def chosen_features(
 
 
 def scaled_features(standardize: Any, rows: Floats, names: tuple[str, ...] | None) -> Positions:
-    """Return the features that are counted in standard deviations."""
+    """Return the features that are measured in standard deviations."""
     if isinstance(standardize, bool | np.bool_):
         if not standardize:
             return np.zeros(0, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Rows that a flow moves out of the range of a feature: values that no audited person has."""
+"""Finds the feature that a flow moves out of its observed range in most rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from .attack import Attack, StoredAttack
 
-#: Departures by less than this share of the range are not counted.
+#: Departures by less than this share of the range are ignored.
 _NEAR = 0.01
 _PART = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True)
 class RangeDeparture:
-    """The feature whose observed range most rows leave."""
+    """A feature, and how many rows leave its observed range."""
 
     feature: str
     low: float
@@ -35,14 +35,16 @@ class RangeDeparture:
         )
 
 
-def range_departure(flow: Attack | StoredAttack, called: Sequence[str]) -> RangeDeparture | None:
-    """Return the feature that most rows leave the range of; None where no row leaves any.
+def range_departure(
+    flow: Attack | StoredAttack, feature_names: Sequence[str]
+) -> RangeDeparture | None:
+    """Return the feature whose range most rows leave; None if no row leaves any.
 
-    A feature with one value in all rows has no range and is not looked at.
+    Features with the same value in all rows are ignored.
     """
     n = len(flow.rows)
     worst = None
-    for column, name in enumerate(called):
+    for column, name in enumerate(feature_names):
         values = flow.rows[:, column]
         low, high = float(values.min()), float(values.max())
         if low == high:
@@ -51,7 +53,7 @@ def range_departure(flow: Attack | StoredAttack, called: Sequence[str]) -> Range
         n_outside = 0
         for first in range(0, n, _PART):
             moved = flow.feature(slice(first, min(first + _PART, n)), column)
-            # A value that the flow lost is outside too.
+            # A value that became NaN is outside too.
             n_outside += int((~((moved >= low - near) & (moved <= high + near))).sum())
         if n_outside and (worst is None or n_outside > worst.n_outside):
             worst = RangeDeparture(feature=name, low=low, high=high, n_outside=n_outside, n_rows=n)

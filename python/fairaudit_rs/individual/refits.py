@@ -1,4 +1,4 @@
-"""The bootstrap that fits the fair metric again in every replicate."""
+"""The bootstrap of `refit_metric=True`: it fits the fair metric again in every replicate."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def refit_replicates(
     n_threads: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> tuple[Floats, Floats]:
-    """Return replicates of the audit value with their variances, given the metric of each.
+    """Return replicates of the audit value, each with a metric fitted again, and their variances.
 
-    The rows of the metric are drawn with replacement, and so are the audited ones, all those of a
-    person together; rows that are both are drawn as one. A draw that has no metric, because one
-    protected group is not in it, has no value.
+    The rows of the metric and the audited rows are drawn with replacement, clusters as a whole;
+    rows that are both are drawn as one. A draw without one of the protected groups has no metric,
+    and so its value is NaN.
     """
     fitted = problem.metric.fitted_rows
     assert fitted is not None
@@ -39,37 +39,37 @@ def refit_replicates(
     rows = _BootstrapDraws(problem.features.values, fitted, person)
     schedule, n = schedule.ends(), len(replicates)
     values, variances = np.full(n, math.nan), np.full(n, math.nan)
-    for place, replicate in enumerate(replicates):
+    for i, replicate in enumerate(replicates):
         key = np.array([seed, replicate], dtype=np.uint64)
-        drawn, persons, of_metric = rows.draw(np.random.Generator(np.random.Philox(key=key)))
-        if not len(drawn) or not len(of_metric):
+        drawn_rows, persons, metric_rows = rows.draw(np.random.Generator(np.random.Philox(key=key)))
+        if not len(drawn_rows) or not len(metric_rows):
             continue
         try:
-            metric = problem.metric.refit(of_metric)
+            metric = problem.metric.refit(metric_rows)
         except DataError:
             continue
-        again = problem.under(metric).of_rows(drawn)
-        if persons is not None and again.sample is not None:
-            again = replace(again, sample=replace(again.sample, person=persons))
-        value = Losses(again, again.run(schedule, n_threads), ratio).value("normal")
-        values[place], variances[place] = value.estimate, value.variance
+        redrawn = problem.under(metric).of_rows(drawn_rows)
+        if persons is not None and redrawn.sample is not None:
+            redrawn = replace(redrawn, sample=replace(redrawn.sample, person=persons))
+        value = Losses(redrawn, redrawn.run(schedule, n_threads), ratio).value("normal")
+        values[i], variances[i] = value.estimate, value.variance
         if progress is not None:
-            progress(place + 1, n)
+            progress(i + 1, n)
     return values, variances
 
 
 class _BootstrapDraws:
-    """Draws of audited rows and of those of the metric, from all that are one or the other."""
+    """Joint draws of audited rows and of the rows of the metric."""
 
     def __init__(self, audited: Floats, fitted: Floats, person: NDArray[np.intp] | None) -> None:
         self.n_fitted = len(fitted)
-        #: For every audited row its place among those of the metric, -1 where it is not there.
-        self.place = _places_of(audited, fitted)
-        self.only_fitted = np.setdiff1d(np.arange(len(fitted)), self.place)
+        #: Position of every audited row among the rows of the metric, -1 if it is not among them.
+        self.position = _positions_among(audited, fitted)
+        self.only_fitted = np.setdiff1d(np.arange(len(fitted)), self.position)
         self.n_units = len(audited)
         self.order: NDArray[np.intp] | None = None
         if person is not None:
-            #: Audited rows, those of each person side by side, and where each person ends.
+            #: Audited rows sorted by person, and the end of each person in that order.
             self.order = np.argsort(person, kind="stable")
             self.ends = np.cumsum(np.bincount(person))
             self.n_units = len(self.ends)
@@ -77,17 +77,17 @@ class _BootstrapDraws:
     def draw(
         self, rng: np.random.Generator
     ) -> tuple[NDArray[np.intp], NDArray[np.intp] | None, NDArray[np.intp]]:
-        """Return positions of audited rows, whom of the drawn they are of, and rows of the metric.
+        """Return positions of audited rows, the drawn person of each, and rows of the metric.
 
-        Whoever is drawn twice stands for two persons.
+        A person who is drawn twice counts as two persons.
         """
-        if (self.place < 0).all():
+        if (self.position < 0).all():
             audited, persons = self._rows_of(rng.integers(self.n_units, size=self.n_units))
             return audited, persons, rng.integers(self.n_fitted, size=self.n_fitted)
         n = self.n_units + len(self.only_fitted)
         drawn = rng.integers(n, size=n)
         audited, persons = self._rows_of(drawn[drawn < self.n_units])
-        shared = self.place[audited]
+        shared = self.position[audited]
         alone = self.only_fitted[drawn[drawn >= self.n_units] - self.n_units]
         return audited, persons, np.concatenate([shared[shared >= 0], alone])
 
@@ -100,10 +100,10 @@ class _BootstrapDraws:
         return self.order[first + np.arange(len(first))], persons
 
 
-def _places_of(rows: Floats, others: Floats) -> NDArray[np.intp]:
-    """Return where each row is among others, -1 where it is not; equal rows in their order."""
+def _positions_among(rows: Floats, others: Floats) -> NDArray[np.intp]:
+    """Return the position of each row among others, or -1; equal rows are paired in order."""
     kind = np.dtype((np.void, rows.itemsize * rows.shape[1]))
-    # Adding 0 makes one number of the two zeros.
+    # Adding 0 turns -0.0 into 0.0.
     both = np.ascontiguousarray(np.concatenate([rows, others]) + 0.0).view(kind).ravel()
     value = np.unique(both, return_inverse=True)[1].ravel()
     order = np.argsort(value, kind="stable")
@@ -114,6 +114,6 @@ def _places_of(rows: Floats, others: Floats) -> NDArray[np.intp]:
     n_rows = np.bincount(value[: len(rows)], minlength=len(first))
     n_others = np.bincount(value[len(rows) :], minlength=len(first))
     known = among[: len(rows)] < n_others[value[: len(rows)]]
-    at = first[value[: len(rows)]] + n_rows[value[: len(rows)]] + among[: len(rows)]
-    places[known] = order[at[known]] - len(rows)
+    matches = first[value[: len(rows)]] + n_rows[value[: len(rows)]] + among[: len(rows)]
+    places[known] = order[matches[known]] - len(rows)
     return places

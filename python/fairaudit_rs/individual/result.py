@@ -1,4 +1,4 @@
-"""The result of an individual test."""
+"""The class `IndividualResult`, the result of `individual_test`."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IndividualResult(Finding):
-    """The result of `individual_test`, which explains the numbers.
+    """The result of `individual_test`, which explains the method.
 
     Attributes
     ----------
     estimate : float
         The audit value S_n: the mean loss ratio, or the ratio of the error rates.
     lower_bound : float
-        T_n: with confidence ``confidence_level`` the audit value is at least this; above `delta`
-        the hypothesis of fairness is rejected.
+        T_n: with confidence ``confidence_level`` the audit value is at least this. If it is above
+        `delta`, the hypothesis of fairness is rejected.
     upper_bound : float
-        With the same confidence it is at most this.
+        With the same confidence, the audit value is at most this.
     statistic : float
-        Standard errors from `delta` to the estimate; on the scale of the logarithm for
+        Distance from `delta` to the estimate in standard errors; on the log scale for
         ``interval="log"``, and for error rates with ``interval="bootstrap-t"``.
     delta : float
         The tolerated audit value.
     ratio, loss, interval, solver, compat : str or None
-        What was asked.
+        The arguments of the test.
     penalty, step_size, step_decay : float
-        Of the flow.
+        Parameters of the flow.
     n_steps : int
-        Of the flow.
+        Number of steps of the flow.
     metric : str
-        The fair metric.
+        Description of the fair metric.
     stability : float
-        2 penalty step_size times the largest eigenvalue of the metric. Above 1 Euler's flow swings
-        around where it should settle; above 2 (Euler, Heun) or 2.785 (RK4) it grows without bound.
+        2 penalty step_size times the largest eigenvalue of the metric. Above 1, Euler's flow
+        oscillates around its limit; above 2 (Euler, Heun) or 2.785 (RK4), it diverges.
     refit_metric : bool
-        Whether the interval includes what the fit of the metric adds.
+        Whether the interval includes the uncertainty of the fit of the metric.
     loss_floor : float
-        Losses below it count as it.
+        Losses below it are replaced by it.
     n_floored, n_floored_end : int
-        Rows whose loss was below it, before and after.
+        Number of rows whose loss was below it, before and after.
     n_nonfinite : int
-        Rows whose ratio is not a finite number; with one, nothing can be measured.
+        Number of rows whose ratio is not finite; the audit value is then NaN.
     n_dropped : int
-        Such rows that were left out, which only ``compat="paper"`` does.
+        Number of such rows that were excluded, which only ``compat="paper"`` does.
     error_rates : tuple of float
         Share of wrong decisions before and after.
     confidence_level : float
-        Level of the bounds, each on its side, and of the interval.
+        Level of each one-sided bound, and of the interval.
     n_resamples, n_undefined : int
-        Replicates of ``interval="bootstrap-t"``, and those without a value.
+        Number of replicates of ``interval="bootstrap-t"``, and of those without a value.
     path : FlowPath
         S_n and T_n along the flow.
     ratios : ndarray
@@ -77,24 +77,24 @@ class IndividualResult(Finding):
     loss_start, loss_end : ndarray
         Losses of the rows, before and after.
     score_start, score_end : ndarray
-        Their scores, one column for each class with several classes.
+        Scores of the rows, before and after; with several classes, one column for each.
     units : ndarray
-        What counts as one in each feature, by the fair metric.
+        The unit of each feature in the fair metric.
     one_hot : str
-        What became of one-hot features.
+        How one-hot features were attacked.
     one_hot_groups : tuple of tuples of str
-        Which features these are.
+        The groups of one-hot features.
     n_clusters : int or None
-        How many clusters the rows are of; None where each row is by itself.
+        Number of clusters; None if each row is independent.
     n_repeated : int
-        Rows that are equal to an earlier one in features and label.
+        Number of rows that equal an earlier one in features and label.
     df : float
         Degrees of freedom of the standard error; infinite without weights and clusters, and with
         ``interval="bootstrap-t"``.
-    sample : Sample or None
+    sample : RowWeights or None
         Weights and clusters of the rows.
     index : ndarray or None
-        What the rows are called in the index of pandas data; None where they go by position.
+        Labels of the rows in the index of pandas data; None for other data.
     """
 
     lower_bound: float
@@ -151,7 +151,7 @@ class IndividualResult(Finding):
 
     @cached_property
     def attacked(self) -> Floats:
-        """Where the flow moved every row: x_T, with the columns in the order of the model."""
+        """The end points x_T of the flow, with the columns in the order of the model."""
         return self.flow.end()
 
     def unfair_examples(self, k: int = 10) -> UnfairExamples:
@@ -160,12 +160,12 @@ class IndividualResult(Finding):
         Parameters
         ----------
         k : int
-            How many; rows of equal ratios are taken in their order, and of each cluster one.
+            Maximum number of rows. Equal ratios are sorted by position; each cluster has one row.
 
         Returns
         -------
         UnfairExamples
-            With the largest ratio first. Rows whose ratio is not a number are left out.
+            Sorted by ratio, largest first. Rows whose ratio is NaN are excluded.
         """
         k = arguments.check(k=k).k
         known = np.flatnonzero(~np.isnan(self.ratios))
@@ -218,7 +218,7 @@ class IndividualResult(Finding):
 
     @property
     def details(self) -> str:
-        """The name of the test."""
+        """The description of the test."""
         if math.isnan(self.estimate) or math.isnan(self.pvalue):
             return ""
         return f"one-sided test; interval: {self.interval}{self._of_clusters}"
@@ -266,7 +266,7 @@ class IndividualResult(Finding):
         Parameters
         ----------
         what : {"path", "ratios"}
-            S_n and T_n along the flow (Figure 2), or how the ratios of the rows are distributed.
+            S_n and T_n along the flow (Figure 2 of the paper), or a histogram of the row ratios.
 
         Returns
         -------

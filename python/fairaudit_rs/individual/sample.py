@@ -1,4 +1,4 @@
-"""Whom the audited rows stand for: rows with weights, several rows of one person."""
+"""Audit values of weighted or clustered rows, at the end of a flow and along its path."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from .value import AuditValue, SkewCorrection, bootstrap_mean
 
 Floats = NDArray[np.float64]
 
-#: Rows that are looked at together.
+#: Number of rows that are processed together.
 _BLOCK = 1 << 12
-#: With fewer effective persons there is no standard error to be had.
+#: Minimum effective number of persons for a standard error.
 _FEW_PERSONS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class RowWeights(Value):
-    """Weights of rows, and which of them are of one person; one of the two is there."""
+    """The weights and persons (clusters) of rows; at least one of the two is present."""
 
     weight: Floats | None
-    #: The place of every row's person among all of them.
+    #: The number of every row's person, from 0 on.
     person: NDArray[np.intp] | None
 
     @classmethod
     def from_arrays(cls, weight: Floats | None, person: NDArray[Any] | None) -> RowWeights | None:
-        """Return the sample of weights and persons; None for rows of a weight, each by itself."""
+        """Return weights and persons; None if all weights are equal and rows independent."""
         if weight is not None and (weight == weight[0]).all():
             weight = None
         if person is not None:
@@ -48,7 +48,7 @@ class RowWeights(Value):
         return None if weight is None and person is None else cls(weight, person)
 
     def of_rows(self, chosen: Any) -> RowWeights:
-        """Return the sample of some rows, of persons in their own right."""
+        """Return the weights and persons of some rows."""
         return RowWeights(
             None if self.weight is None else self.weight[chosen],
             None if self.person is None else self.person[chosen],
@@ -56,40 +56,42 @@ class RowWeights(Value):
 
     @property
     def n_persons(self) -> int | None:
-        """How many persons there are; None where rows are not told to be of some."""
+        """The number of persons; None if there are no clusters."""
         return None if self.person is None else int(self.person.max()) + 1
 
-    def counts(self, n_rows: int) -> NDArray[np.bool_]:
-        """Return which rows count: those whose weight is not 0."""
+    def has_weight(self, n_rows: int) -> NDArray[np.bool_]:
+        """Return a mask of the rows with positive weight."""
         return np.ones(n_rows, dtype=bool) if self.weight is None else self.weight > 0
 
     def weighed(self, values: Floats) -> Floats:
-        """Return values times the weights; those of weight 0 are 0, whatever they are."""
+        """Return values times weights; where the weight is 0, the result is 0 even for NaN."""
         if self.weight is None:
             return values
         with np.errstate(invalid="ignore"):
             return np.where(self.weight > 0, self.weight * values, 0.0)
 
     def totals(self, values: Floats) -> Floats:
-        """Return sums over the rows of each person; their bits do not depend on the order."""
+        """Return sums over the rows of each person, which do not depend on their order."""
         return values if self.person is None else sums_of(self.person, values)
 
     def units(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
-        """Return the sums of two columns over each person, or of rows that are by themselves.
+        """Return the sums of two columns over each person, or for each independent row.
 
-        Without a denominator they come to a mean.
+        Without a denominator, the estimate is a mean.
         """
         size = self.totals(self.weighed(np.ones(len(numerator))))
-        kept = size > 0
-        sums = self.totals(self.weighed(numerator))[kept]
+        positive = size > 0
+        sums = self.totals(self.weighed(numerator))[positive]
         if denominator is None:
-            return IndependentUnits(sums, size[kept], size[kept])
-        return IndependentUnits(sums, self.totals(self.weighed(denominator))[kept], size[kept])
+            return IndependentUnits(sums, size[positive], size[positive])
+        return IndependentUnits(
+            sums, self.totals(self.weighed(denominator))[positive], size[positive]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentUnits(Value):
-    """Sums over persons, or rows, that were sampled independently of each other."""
+    """Sums over persons, or rows, that were sampled independently."""
 
     numerator: Floats
     denominator: Floats
@@ -103,10 +105,10 @@ class IndependentUnits(Value):
         return _mean(self.numerator) / below if below > 0 else math.nan
 
     def value(self, interval: str, of_rates: bool) -> AuditValue:
-        """Return the audit value, by the linearised sums.
+        """Return the audit value with the variance of the linearised sums.
 
-        Bootstrap replicates have the variance of equal units, and so has what they are compared
-        with; otherwise it is corrected for the weight of each unit, with its degrees of freedom.
+        For the bootstrap the variance is that of equal units, as in the replicates; otherwise it
+        is corrected for the leverage of each unit, with its degrees of freedom.
         """
         n, estimate = len(self.size), self.estimate
         if math.isnan(estimate) or n < 2 or effective_number(self.size) < _FEW_PERSONS:
@@ -123,7 +125,7 @@ class IndependentUnits(Value):
         )
 
     def skew(self) -> SkewCorrection:
-        """Return what each unit adds to the audit value."""
+        """Return the skewness correction from the influence of each unit."""
         below, estimate = _mean(self.denominator), self.estimate
         influence = (self.numerator - estimate * self.denominator) / below
         return SkewCorrection(influence, _mean(influence * self.denominator) / below, estimate)
@@ -131,11 +133,11 @@ class IndependentUnits(Value):
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
-        """Return replicates of the audit value, with variances: whole units are drawn."""
+        """Return replicates of the audit value with their variances; whole units are drawn."""
         return bootstrap_mean(self.numerator, self.denominator, n_resamples, seed, n_threads)
 
     def few(self) -> str | None:
-        """Say why so few units have no standard error, if they have none."""
+        """Return why there is no standard error, if the units are too few; else None."""
         effective = effective_number(self.size)
         if len(self.size) > 1 and effective >= _FEW_PERSONS:
             return None
@@ -151,25 +153,25 @@ def _mean(values: Floats) -> float:
 
 
 class PathSums:
-    """Audit values along a flow, of rows that come part by part with their scores.
+    """Audit values along a flow, from scores that arrive in parts of the rows.
 
-    At each recorded step sums of N - D and D, and of their products, are all that is needed:
-    N = w r and D = w of ratios r, N = w a and D = w b of wrong decisions a and b, by row or by
-    person. N - D is 0 at the start and stays small, so that no digits cancel.
+    At each recorded step, sums of N - D and D, and of their products, are sufficient. For loss
+    ratios r, N = w r and D = w; for wrong decisions a (after) and b (before), N = w a and D = w b,
+    by row or by person. N - D is 0 at the start and stays small, so that no digits cancel.
     """
 
     def __init__(self, sample: RowWeights, targets: Targets, ratio: str, floor: float) -> None:
         self._sample, self._targets, self._ratio, self._floor = sample, targets, ratio, floor
         self._size = sample.totals(sample.weighed(np.ones(len(targets))))
         self._factor = np.ones(len(self._size))
-        kept = self._size > 0
-        if kept.sum() > 1:
-            self._factor[kept] = leverage_factors(self._size[kept])
-        #: By recorded step: of rows by themselves five sums, of persons two for each.
+        positive = self._size > 0
+        if positive.sum() > 1:
+            self._factor[positive] = leverage_factors(self._size[positive])
+        #: For each recorded step: five sums of independent rows, or two sums for each person.
         self._sums: list[Floats] = []
 
     def add(self, rows: slice, scores: Floats, call: _native.Call) -> None:
-        """Take in the scores, by recorded step and score, of some rows."""
+        """Add the scores of some rows, of shape (recorded steps, scores per row, rows)."""
         sample, targets = self._sample.of_rows(rows), self._targets.of_rows(rows)
         if not self._sums:
             n = 5 if sample.person is None else 2 * len(self._size)
@@ -191,10 +193,10 @@ class PathSums:
                 for first, values in ((0, change), (half, below)):
                     sums[first : first + half] += sums_of(sample.person, values, half)
 
-    def _ratios(self, start: Floats, now: Floats, targets: Targets, call: _native.Call) -> Floats:
-        """Return the ratios of losses at two sets of scores."""
-        found = _native.Flowed.of_scores(
-            np.stack([start, now]),
+    def _ratios(self, start: Floats, end: Floats, targets: Targets, call: _native.Call) -> Floats:
+        """Return the loss ratios between two sets of scores."""
+        flowed = _native.Flowed.of_scores(
+            np.stack([start, end]),
             np.zeros((0, 0)),
             targets.values,
             targets.loss,
@@ -203,8 +205,8 @@ class PathSums:
             boundary=targets.boundary,
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.maximum(found.loss_end, self._floor) / np.maximum(
-                found.loss_start, self._floor
+            return np.maximum(flowed.loss_end, self._floor) / np.maximum(
+                flowed.loss_start, self._floor
             )
 
     def values(self, interval: str) -> list[AuditValue]:
@@ -212,7 +214,7 @@ class PathSums:
         size = self._size[self._size > 0]
         known = len(size) > 1 and effective_number(size) >= _FEW_PERSONS
         df = degrees_of_freedom(size) if known else math.inf
-        found = []
+        values = []
         for sums in self._sums:
             five = sums
             if self._sample.person is not None:
@@ -220,39 +222,39 @@ class PathSums:
                 five = _products(change, below, self._factor)
             change_sum, total, aa, ab, bb = five.tolist()
             if not total > 0:
-                found.append(AuditValue(math.nan, math.nan, interval=interval))
+                values.append(AuditValue(math.nan, math.nan, interval=interval))
                 continue
             gap = change_sum / total
             squares = max(aa - 2 * gap * ab + gap * gap * bb, 0.0) if known else math.nan
             if math.isnan(gap):
                 squares = math.nan
-            found.append(AuditValue(1 + gap, squares / total**2, interval=interval, df=df))
-        return found
+            values.append(AuditValue(1 + gap, squares / total**2, interval=interval, df=df))
+        return values
 
 
 def _products(change: Floats, below: Floats, factor: Floats) -> Floats:
-    """Return the sums of a and b, and with the factors of a a, a b and b b."""
+    """Return the sums of a and b, and the sums of a a, a b and b b times the factors."""
     terms = [change, below, factor * change**2, factor * change * below, factor * below**2]
     return np.array([_mean(term) * len(term) for term in terms])
 
 
 def repeated_rows(features: Features, targets: Targets, n_threads: int | None) -> int:
-    """Return how many rows are equal to an earlier one in features and label."""
-    rows, targets_of = features.values, targets.values
-    alike = _perhaps_repeated(rows)
-    if not len(alike):
+    """Return how many rows equal an earlier one in features and label."""
+    rows, labels = features.values, targets.values
+    candidates = _perhaps_repeated(rows)
+    if not len(candidates):
         return 0
     call = _native.Call(n_threads)
-    kind = _native.distinct_rows(np.ascontiguousarray(rows[alike]), call)[2]
-    pairs = np.column_stack([kind.astype(np.float64), targets_of[alike]])
-    return len(alike) - len(_native.distinct_rows(pairs, call)[1])
+    kind = _native.distinct_rows(np.ascontiguousarray(rows[candidates]), call)[2]
+    pairs = np.column_stack([kind.astype(np.float64), labels[candidates]])
+    return len(candidates) - len(_native.distinct_rows(pairs, call)[1])
 
 
 def _perhaps_repeated(rows: Floats) -> NDArray[np.intp]:
-    """Return the rows that share a sum of their features with others, as equal rows do."""
+    """Return the rows whose weighted feature sum occurs more than once, as for equal rows."""
     mixed = np.zeros(len(rows))
     with np.errstate(over="ignore", invalid="ignore"):
-        # Columns of some rows at a time stay in the cache.
+        # In blocks of rows, so that their columns stay in the cache.
         for first in range(0, len(rows), _BLOCK):
             part = slice(first, first + _BLOCK)
             for j in range(rows.shape[1]):
@@ -262,5 +264,5 @@ def _perhaps_repeated(rows: Floats) -> NDArray[np.intp]:
     shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(shared):
         return np.zeros(0, dtype=np.intp)
-    place = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
-    return np.flatnonzero(shared[place] == mixed)
+    position = np.minimum(np.searchsorted(shared, mixed), len(shared) - 1)
+    return np.flatnonzero(shared[position] == mixed)

@@ -1,4 +1,4 @@
-"""Sensitive directions: coefficients of the regressions of protected attributes on features."""
+"""Fits sensitive directions: the coefficients of protected attributes regressed on features."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ..errors import DataError
 from ..interrupts import run_interruptibly
 
 _MAX_ITERATIONS = 200
-#: Singular values below this share of the largest are rank that is not there ...
+#: Singular values below this share of the largest count as 0.
 _RANK = 1e-10
-#: ... and above this share of them, looked at squared, all of it is.
+#: If the smallest eigenvalue of the Gram matrix exceeds this share of the number of features, the
+#: rank is full, and singular values are not computed.
 _FULL_RANK = 1e-6
-#: A column that varies by less than this share of its size is constant.
+#: A column whose standard deviation is below this share of its size counts as constant.
 _CONSTANT = 1e-12
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -28,28 +29,28 @@ _Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class ProtectedAttribute(Value):
-    """A protected attribute of some rows: the places of its values among its levels, or numbers."""
+    """The values of a protected attribute: level codes, or numbers."""
 
     name: str
     values: NDArray[Any]
-    #: 0 for a number.
+    #: Number of levels; 0 if the attribute is numeric.
     n_levels: int
 
     @property
-    def called(self) -> str:
-        """The attribute, for messages."""
+    def description(self) -> str:
+        """The attribute as messages name it."""
         return f"protected attribute {self.name!r}" if self.name else "protected"
 
     def of_rows(self, chosen: NDArray[np.intp]) -> ProtectedAttribute:
-        """Return the attribute of some rows, with the levels that it has in all."""
+        """Return the attribute of some rows, with all of its levels."""
         return replace(self, values=self.values[chosen])
 
     def directions(self, rows: Floats, C: float, space: Floats | None) -> Floats:
         """Return the coefficients (rows) of the regression of the attribute on the features.
 
-        Where rows vary in a subspace only, of which the columns of ``space`` are an orthonormal
-        basis, coefficients are of it: the shortest of all that fit as well. So they belong to
-        the data, however what is redundant was coded.
+        If rows vary only in a subspace, with the columns of ``space`` as orthonormal basis, the
+        coefficients are those of least norm among all that fit equally well. They do not depend
+        on how redundant columns were coded.
         """
         if space is not None:
             inside = (rows - rows.mean(axis=0)) @ space
@@ -57,12 +58,13 @@ class ProtectedAttribute(Value):
         if self.n_levels == 0:
             centred = rows - rows.mean(axis=0)
             target = self.values - self.values.mean()
-            found = run_interruptibly(lambda: np.linalg.lstsq(centred, target, rcond=None))
-            return np.asarray(found[0][None])
+            solution = run_interruptibly(lambda: np.linalg.lstsq(centred, target, rcond=None))
+            return np.asarray(solution[0][None])
         if len(np.unique(self.values)) < self.n_levels:
             raise DataError(
-                f"{self.called} lacks a value in these rows; accepted: all of them",
-                argument=self.called,
+                f"{self.description} has levels that do not occur in these rows. Choose rows in "
+                "which every level occurs.",
+                argument="protected",
             )
         return _softmax(rows, self.values, self.n_levels, C)
 
@@ -70,7 +72,7 @@ class ProtectedAttribute(Value):
 def varying_space(rows: Floats) -> Floats | None:
     """Return an orthonormal basis (columns) of the space in which rows vary around their mean.
 
-    None where no feature that varies is a sum of others and a constant: all is unique there.
+    None if the varying features are linearly independent: the coefficients are then unique.
     """
     centred = rows - rows.mean(axis=0)
     scale = rows.std(axis=0)
@@ -79,28 +81,28 @@ def varying_space(rows: Floats) -> Floats | None:
     gram = scaled.T @ scaled / len(rows)
     if not len(varies) or np.linalg.eigvalsh(gram)[0] > _FULL_RANK * len(varies):
         return None
-    # The singular values themselves: their squares would hide what is below 1e-8.
+    # Singular values, because their squares lose what is below 1e-8.
     triangle = run_interruptibly(lambda: np.linalg.qr(scaled, mode="r"))
     _, size, right = np.linalg.svd(triangle, full_matrices=True)
     rank = int((size > _RANK * size[0]).sum())
     if rank == len(varies):
         return None
-    # What changes no score, in the units of the features; all that is orthogonal to it is inside.
-    nothing = right[rank:] / scale[varies]
-    inside = np.linalg.svd(nothing, full_matrices=True)[2][len(nothing) :]
+    # Directions that change no score, in feature units; the space is their orthogonal complement.
+    null_directions = right[rank:] / scale[varies]
+    inside = np.linalg.svd(null_directions, full_matrices=True)[2][len(null_directions) :]
     space = np.zeros((rows.shape[1], rank))
     space[varies] = inside.T
     return space
 
 
-def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
+def _softmax(rows: Floats, codes: NDArray[np.intp], k: int, C: float) -> Floats:
     """Return the coefficients of a ridge softmax regression, as differences from the first level.
 
-    Coefficients of all levels have the ridge penalty, intercepts have none. A common shift of all
-    changes the penalty alone: over it, that of the differences u is the least,
-    |u|^2 - |sum u|^2 / k. With two levels this is logistic regression with half the penalty on
-    its one coefficient, so C is halved there. Features are centred and counted in standard
-    deviations meanwhile, which changes nothing but rounding.
+    The ridge penalty applies to the coefficients of all levels, not to intercepts. Adding one
+    vector to the coefficients of all levels changes the penalty only; its minimum over that vector,
+    in terms of the differences u, is |u|^2 - |sum u|^2 / k. With two levels this is logistic
+    regression with half the penalty on its one coefficient, so C is halved there. Features are
+    standardised during the fit, which changes rounding only.
     """
     n, p = rows.shape
     scale = rows.std(axis=0)
@@ -109,7 +111,7 @@ def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
     strength = C / 2 if k == 2 else C
     ridge = np.append(1 / (strength * scale**2), 0.0)
     shared = np.eye(k - 1) - 1 / k
-    observed = np.eye(k)[place][:, 1:]
+    observed = np.eye(k)[codes][:, 1:]
 
     def objective(w: Floats) -> tuple[float, Floats, Floats]:
         u = w.reshape(k - 1, p + 1)
@@ -117,59 +119,61 @@ def _softmax(rows: Floats, place: NDArray[np.intp], k: int, C: float) -> Floats:
         score -= score.max(axis=1, keepdims=True)
         size = np.exp(score)
         total = size.sum(axis=1)
-        share = size[:, 1:] / total[:, None]
-        loss = np.log(total) - score[np.arange(n), place]
-        pulled = shared @ (u * ridge)
+        probability = size[:, 1:] / total[:, None]
+        loss = np.log(total) - score[np.arange(n), codes]
+        ridge_gradient = shared @ (u * ridge)
         hessian: Floats = np.kron(shared, np.diag(ridge)).astype(np.float64)
         for a in range(k - 1):
             for b in range(a, k - 1):
-                weight = share[:, a] * ((a == b) - share[:, b])
+                weight = probability[:, a] * ((a == b) - probability[:, b])
                 block = Z.T @ (Z * weight[:, None])
                 at_a, at_b = (slice(c * (p + 1), (c + 1) * (p + 1)) for c in (a, b))
                 hessian[at_a, at_b] += block
                 if a != b:
                     hessian[at_b, at_a] += block
-        value = float(loss.sum() + (u * pulled).sum() / 2)
-        gradient: Floats = ((share - observed).T @ Z + pulled).ravel()
+        value = float(loss.sum() + (u * ridge_gradient).sum() / 2)
+        gradient: Floats = ((probability - observed).T @ Z + ridge_gradient).ravel()
         return value, gradient, hessian
 
-    found = _newton(objective, np.zeros((k - 1) * (p + 1)), n)
-    return np.asarray(found.reshape(k - 1, p + 1)[:, :p] / scale)
+    minimum = _newton(objective, np.zeros((k - 1) * (p + 1)), n)
+    return np.asarray(minimum.reshape(k - 1, p + 1)[:, :p] / scale)
 
 
 def _newton(objective: _Objective, start: Floats, n_rows: int) -> Floats:
-    """Return the minimum of a convex function, up to rounding."""
+    """Return the minimum point of a convex function, up to rounding."""
     point = start
     value, gradient, hessian = objective(point)
     for _ in range(_MAX_ITERATIONS):
         try:
             change = np.linalg.solve(hessian, gradient)
         except np.linalg.LinAlgError:
-            raise _not_found() from None
-        share = 1.0
+            raise _no_convergence() from None
+        step = 1.0
         while True:
-            moved = objective(point - share * change)
-            if moved[0] <= value or share < 1e-8:
+            moved = objective(point - step * change)
+            if moved[0] <= value or step < 1e-8:
                 break
-            share /= 2
+            step /= 2
         if moved[0] > value:
             break
-        settled = bool(np.abs(change).max() <= 1e-13 * (1 + np.abs(point).max()))
-        reached = point - share * change
+        is_small = bool(np.abs(change).max() <= 1e-13 * (1 + np.abs(point).max()))
+        reached = point - step * change
         if np.array_equal(reached, point):
-            # Rounding: every further step would be this one again.
+            # No progress in floating point.
             break
         point = reached
         value, gradient, hessian = moved
-        if settled:
+        if is_small:
             break
     if np.abs(gradient).max() > 1e-6 * n_rows:
-        raise _not_found()
+        raise _no_convergence()
     return point
 
 
-def _not_found() -> DataError:
+def _no_convergence() -> DataError:
     return DataError(
-        "the regression of a protected attribute on X did not converge; accepted: features of "
-        "comparable scales that do not repeat each other, or given directions"
+        "the regression of a protected attribute on X did not converge. Bring the features to "
+        "comparable scales and remove redundant ones, or pass the sensitive directions as given=.",
+        argument="protected",
+        mentions=("given",),
     )

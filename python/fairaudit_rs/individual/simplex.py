@@ -1,4 +1,4 @@
-"""One-hot features: columns of zeros and ones of which each row has one, and how far flows go."""
+"""Finds groups of one-hot features, and measures how far a flow moves them off the simplex."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .attack import Attack, StoredAttack
 Floats = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
-#: How features that were coded from one are attacked.
+#: How one-hot features are attacked.
 ONE_HOT: tuple[OneHot, ...] = get_args(OneHot)
-#: Rows that are looked at first, to know most columns that are no indicators.
+#: Number of first rows that rule out most columns that are not indicators.
 _FIRST = 1_000
-#: Sums of given groups may be off by this much.
+#: Tolerance for the sums of groups that the user gives.
 _ROUNDING = 1e-9
-#: Departures from the simplex by less are not worth a word.
+#: Departures from the simplex by less than this are ignored.
 _NEAR = 0.01
 _BLOCK = 1 << 16
-#: Rows that are looked at together: some columns of them stay in the cache.
+#: Number of rows that are processed together, so that some of their columns stay in the cache.
 _PART = 1 << 13
 
 
 def found_groups(rows: Floats) -> Groups:
-    """Return the runs of columns that look like one feature, coded one-hot.
+    """Return the runs of adjacent columns that look like one feature, coded one-hot.
 
-    Their values are 0 and 1, each row has a single 1 among them, and no column is the same in all
-    rows but for those between others.
+    Their values are 0 and 1, each row has a single 1 among them, and the first column is not
+    constant.
     """
     n, p = rows.shape
     counts = _indicators(rows)
@@ -55,11 +55,10 @@ def found_groups(rows: Floats) -> Groups:
 
 
 def one_hot_sets(features: Features) -> Groups:
-    """Return all one-hot features: runs of columns, and columns apart that their names join.
+    """Return all one-hot features: adjacent columns, and columns that their names join.
 
-    Columns belong together if they are indicators of one column (`Indicator`), or if their names
-    agree
-    up to the last "_" or "=".
+    Names join columns that are indicators of one column (`Indicator`), or whose names agree up to
+    the last "_" or "=".
     """
     rows, names = features
     groups = list(found_groups(rows))
@@ -82,26 +81,26 @@ def one_hot_sets(features: Features) -> Groups:
 
 
 def _stem(name: str) -> str:
-    """Return the column that an indicator was coded from, by its name; "" where it has none."""
+    """Return the column that an indicator was coded from, judging by its name; else ""."""
     if isinstance(name, Indicator):
         return name.column
     return name[: max(name.rfind("_"), name.rfind("="), 0)]
 
 
 def _indicators(rows: Floats) -> list[int]:
-    """Return how many ones a column of zeros and ones has; -1 of any other."""
+    """Return the number of ones of each column of zeros and ones; -1 for other columns."""
     start = rows[:_FIRST]
     columns = np.flatnonzero(((start == 0) | (start == 1)).all(axis=0))
     ones = np.zeros(len(columns), dtype=np.int64)
     for part in _parts(len(rows)):
         if not len(columns):
             break
-        # Columns one after the other: rows of a few numbers take long.
+        # Transposed, because reductions over short rows are slow.
         values = np.ascontiguousarray(rows[part][:, columns].T)
         is_one = values == 1
-        kept = (is_one | (values == 0)).all(axis=1)
-        ones = (ones + np.count_nonzero(is_one, axis=1))[kept]
-        columns = columns[kept]
+        is_indicator = (is_one | (values == 0)).all(axis=1)
+        ones = (ones + np.count_nonzero(is_one, axis=1))[is_indicator]
+        columns = columns[is_indicator]
     counts = np.full(rows.shape[1], -1, dtype=np.int64)
     counts[columns] = ones
     return [int(count) for count in counts]
@@ -120,25 +119,25 @@ def _parts(n: int) -> Iterator[slice]:
     return (slice(first, first + _PART) for first in range(0, n, _PART))
 
 
-def check_groups(groups: Groups, rows: Floats, called: Sequence[str]) -> None:
-    """Refuse given groups in which a row has no choice."""
+def check_groups(groups: Groups, rows: Floats, feature_names: Sequence[str]) -> None:
+    """Raise if a row of a group has a value below 0 or values that do not sum to 1."""
     for group in groups:
         values = rows[:, group]
         off = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1) > _ROUNDING)
         if off.any():
             row = int(off.argmax())
-            shown = ", ".join(f"{value:g}" for value in values[row][:10])
+            values_text = ", ".join(f"{value:g}" for value in values[row][:10])
             raise DataError(
-                f"one_hot_groups has {_names(group, called)}, which are {shown} in row {row}; "
-                "accepted: columns of at least 0 that sum to 1 in every row",
+                f"one_hot_groups has {_names(group, feature_names)}, which are {values_text} in "
+                f"row {row}. Give columns of at least 0 that sum to 1 in every row.",
                 argument="one_hot_groups",
             )
 
 
 def find_departure(
-    flow: Attack | StoredAttack, groups: Groups, called: Sequence[str]
+    flow: Attack | StoredAttack, groups: Groups, feature_names: Sequence[str]
 ) -> str | None:
-    """Say which group of features leaves its simplex farthest, if one does."""
+    """Return a note on the group of features that leaves its simplex farthest, if one does."""
     worst: tuple[float, int, float, tuple[int, ...]] | None = None
     far = np.zeros(len(flow.rows), dtype=bool)
     for group in groups:
@@ -148,26 +147,26 @@ def find_departure(
             if size > _NEAR and (worst is None or size > worst[0]):
                 values = flow.end(slice(row, row + 1), list(group))[0]
                 beyond = np.nan_to_num(np.maximum(-values, values - 1), nan=0.0)
-                at = int(beyond.argmax())
-                worst = size, group[at], float(values[at]), group
+                largest = int(beyond.argmax())
+                worst = size, group[largest], float(values[largest]), group
     if worst is None:
         return None
     _, column, value, group = worst
     return (
         f"one-hot features leave what a person can have in {int(far.sum()):,} of "
-        f"{len(far):,} rows: {called[column]} becomes {value:.3g} where 0 to 1 is possible "
-        f"({_names(group, called)} sum to 1 in the data); one_hot='keep' holds them there"
+        f"{len(far):,} rows: {feature_names[column]} becomes {value:.3g} where 0 to 1 is possible "
+        f"({_names(group, feature_names)} sum to 1 in the data); one_hot='keep' holds them there"
     )
 
 
 def _farthest(
     flow: Attack | StoredAttack, group: tuple[int, ...], rows: slice, far: NDArray[np.bool_]
 ) -> tuple[float, int, float]:
-    """Return how far a value lies outside of 0 to 1 at most, its row, and how far sums are from 1.
+    """Return the largest distance of a value from 0 to 1, its row, and of a sum from 1.
 
-    Rows with either are marked in ``far``; those that the flow lost have no place.
+    Rows with either are marked in ``far``; values that became NaN are ignored.
     """
-    most, at, most_off = -np.inf, rows.start, 0.0
+    most, farthest_row, most_off = -np.inf, rows.start, 0.0
     for first in range(rows.start, min(rows.stop, len(far)), _PART):
         part = slice(first, min(first + _PART, rows.stop))
         values = [flow.feature(part, column) for column in group]
@@ -181,11 +180,11 @@ def _farthest(
         known = np.where(np.isnan(beyond), np.maximum(known, 0.0), known)
         row = int(known.argmax())
         if known[row] > most:
-            most, at = float(known[row]), first + row
+            most, farthest_row = float(known[row]), first + row
         most_off = max(most_off, float(np.nan_to_num(off, nan=0.0).max()))
-    return most, at, most_off
+    return most, farthest_row, most_off
 
 
-def _names(group: tuple[int, ...], called: Sequence[str]) -> str:
-    names = [called[j] for j in group]
+def _names(group: tuple[int, ...], feature_names: Sequence[str]) -> str:
+    names = [feature_names[j] for j in group]
     return ", ".join(names if len(names) <= 4 else [*names[:2], "...", names[-1]])

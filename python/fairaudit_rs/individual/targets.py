@@ -1,4 +1,4 @@
-"""Targets of the scores: labels, classes or numbers."""
+"""The class `Targets`: the labels, classes or numbers that scores are compared with."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Targets(Value):
-    """Labels 0 and 1, numbers of classes, or numbers, and the loss of scores for them."""
+    """Labels 0 and 1, class numbers, or numeric targets, and the loss of scores for them."""
 
     values: Floats
     loss: str
-    #: The score from which on the decision is 1; None with several scores, the largest decides.
+    #: The lowest score with decision 1; None with several scores, of which the largest decides.
     boundary: float | None
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class Targets(Value):
         return replace(self, values=self.values[chosen])
 
     def wrong(self, scores: Floats) -> NDArray[np.bool_]:
-        """Return which decisions are wrong, by scores (score by score) of all rows."""
+        """Return which decisions are wrong, given scores of shape (scores per row, rows)."""
         if self.boundary is None:
             return np.asarray(scores.argmax(axis=0) != self.values)
         return np.asarray((scores[0] >= self.boundary) != (self.values == 1))

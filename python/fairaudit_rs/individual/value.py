@@ -1,4 +1,4 @@
-"""The audit value of ratios or error rates: estimate, variance, bounds and p-value."""
+"""The audit value: its estimate, variance, bounds and p-value, and the correction for skewness."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def error_ratio(
 ) -> tuple[float, float]:
     """Return A / B, the error rates after and before, and its variance by the delta method.
 
-    With a and b wrong rows after and before, and c of both, the variance is
+    With a rows wrong after, b rows wrong before, and c rows wrong in both, the variance is
     n^2 a (a + b - 2 c) / b^3 / (n (n - ddof)): equation (3.13) for ddof 0.
     """
     both = int((wrong_start & wrong_end).sum())
@@ -52,18 +52,18 @@ def error_ratio_of_counts(n: int, a: int, b: int, c: int, ddof: int = 1) -> tupl
 
 @dataclass(frozen=True)
 class AuditValue:
-    """An estimate with its variance, and what follows for the tolerated value delta."""
+    """An estimate with its variance, and its bounds and p-value for the tolerated value delta."""
 
     estimate: float
     variance: float
     _: KW_ONLY
     interval: str = "normal"
-    #: Whether replicates are studentized on the scale of the logarithm, as a ratio of two rates is:
-    #: with few errors before the flow it is skewed far beyond what a studentized one follows.
+    #: Whether replicates are studentized on the log scale, as for a ratio of error rates: with few
+    #: errors before the flow it is too skewed for studentizing on its own scale.
     of_rates: bool = False
     #: (values, variances) of the bootstrap, for ``interval="bootstrap-t"``.
     replicates: tuple[Floats, Floats] | None = None
-    #: Degrees of freedom of the variance, of Student's t in place of the normal law.
+    #: Degrees of freedom of the variance, for Student's t instead of the normal law.
     df: float = math.inf
 
     @cached_property
@@ -72,7 +72,7 @@ class AuditValue:
         return math.sqrt(self.variance) if self.variance >= 0 else math.nan
 
     def two_sided(self, level: float) -> Interval:
-        """Return the interval of a level; its ends are one-sided bounds of level (1 + level)/2."""
+        """Return the interval of a level; its ends are one-sided bounds at (1 + level) / 2."""
         if math.isnan(self.estimate) or math.isnan(self.variance):
             return math.nan, math.nan
         error = self.standard_error
@@ -87,17 +87,17 @@ class AuditValue:
         return self.estimate - half, self.estimate + half
 
     def _quantile(self, level: float) -> float:
-        """Return between how many standard errors an estimate lies at a level."""
+        """Return the half-width of an interval of a level in standard errors."""
         if math.isinf(self.df):
             return _native.normal_quantile(0.5 + level / 2)
-        # A one-sided bound below 1/2 lies on the other side.
+        # A one-sided bound of a level below 1/2 lies on the other side of the estimate.
         tail = 0.5 - level / 2
         return t_quantile(tail, self.df) if tail <= 0.5 else -t_quantile(1 - tail, self.df)
 
     def _resampled(self, level: float) -> Interval:
-        """Return both bounds of a one-sided level, at replicates, so that they agree with p.
+        """Return both bounds of a one-sided level: order statistics that agree with the p-value.
 
-        What is undefined lies beyond both.
+        Undefined replicates count as extreme on both sides.
         """
         estimate, error = self.estimate, self.standard_error
         if error == 0:
@@ -108,14 +108,14 @@ class AuditValue:
             estimate, error = math.log(estimate), error / estimate
             values, variances = self._log_replicates
         t = studentize(values.copy(), estimate, variances)
-        place = math.ceil(level * (len(t) + 1) * (1 - 1e-12))
+        rank = math.ceil(level * (len(t) + 1) * (1 - 1e-12))
         known = np.sort(t[~np.isnan(t)])
-        if place > len(known):
+        if rank > len(known):
             low, high = -math.inf, math.inf
         else:
-            # Beyond both ends: the undefined ones come last here, and first there.
-            low = estimate - float(known[place - 1]) * error
-            high = estimate - float(known[len(known) - place]) * error
+            # Undefined replicates come last for the lower bound, and first for the upper.
+            low = estimate - float(known[rank - 1]) * error
+            high = estimate - float(known[len(known) - rank]) * error
         return (_exp(low), _exp(high)) if self.of_rates else (low, high)
 
     @property
@@ -124,7 +124,7 @@ class AuditValue:
 
     @cached_property
     def _log_replicates(self) -> tuple[Floats, Floats]:
-        """Logarithms of the replicates with their variances; a rate of 0 has none."""
+        """Logarithms of the replicates with their variances; NaN for a ratio of 0."""
         assert self.replicates is not None
         values, variances = self.replicates
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,11 +136,11 @@ class AuditValue:
         return self.two_sided(2 * level - 1)[0]
 
     def upper_bound(self, level: float) -> float:
-        """Return the bound on the other side."""
+        """Return the upper bound: the value is at most this, with confidence `level`."""
         return self.two_sided(2 * level - 1)[1]
 
     def statistic(self, delta: float) -> float:
-        """Return how many standard errors the value lies above delta."""
+        """Return the distance of the estimate from delta in standard errors."""
         if math.isnan(self.estimate) or math.isnan(self.variance):
             return math.nan
         gap, error = self.estimate - delta, self.standard_error
@@ -153,7 +153,7 @@ class AuditValue:
         return gap / error if error > 0 else math.copysign(math.inf, gap)
 
     def pvalue(self, delta: float) -> tuple[float, int]:
-        """Return the p-value of H0: value <= delta, and the replicates that are undefined."""
+        """Return the p-value of H0: value <= delta, and the number of undefined replicates."""
         t = self.statistic(delta)
         if math.isnan(t):
             return math.nan, 0
@@ -180,7 +180,7 @@ def bootstrap_mean(
 ) -> tuple[Floats, Floats]:
     """Return replicates of a mean or of a ratio of means, with their variances.
 
-    Rows are put in order first: what is drawn does not depend on the order they came in.
+    Rows are sorted first, so that the draws do not depend on their order.
     """
     n = len(numerator)
     if denominator is None:
@@ -189,23 +189,23 @@ def bootstrap_mean(
         order = np.lexsort((numerator, denominator))
         numerator, denominator = numerator[order], denominator[order]
     draws, call = _native.Draws(n_resamples, seed=seed), _native.Call(n_threads)
-    drawn = _native.bootstrap_ratio(numerator, denominator, draws, call)
-    return drawn.values[:, 0], drawn.variances[:, 0] * (n / (n - ddof))
+    replicates = _native.bootstrap_ratio(numerator, denominator, draws, call)
+    return replicates.values[:, 0], replicates.variances[:, 0] * (n / (n - ddof))
 
 
 @dataclass(frozen=True)
 class SkewCorrection:
-    """The correction of normal bounds for skewness, from what each row adds to an estimate."""
+    """The skewness correction of normal bounds, from the influence of each row."""
 
-    #: psi_i, of mean 0: the variance of the estimate is that of its mean.
+    #: psi_i, with mean 0; the variance of the estimate is that of the mean of psi_i.
     influence: Floats
-    #: Covariance of the influence with the standard error's own change: 0 for a mean.
+    #: Covariance of the influence with the change of the standard error; 0 for a mean.
     bend: float
     estimate: float
 
     @classmethod
     def of_mean(cls, ratios: Floats) -> SkewCorrection:
-        """Return that of the mean of finite ratios."""
+        """Return the correction for the mean of finite ratios."""
         mean = _native.moments(ratios, _native.Call())[0]
         return cls(ratios - mean, 0.0, mean)
 
@@ -213,14 +213,14 @@ class SkewCorrection:
     def of_rates(
         cls, wrong_start: NDArray[np.bool_], wrong_end: NDArray[np.bool_]
     ) -> SkewCorrection:
-        """Return that of the ratio of two error rates, the first of which is not 0."""
+        """Return the correction for the ratio of two error rates, the first of which is not 0."""
         rate = float(wrong_start.mean())
         ratio = float(wrong_end.mean()) / rate
         influence = (wrong_end - ratio * wrong_start) / rate
         return cls(influence, float((influence * wrong_start).mean()) / rate, ratio)
 
     def excess(self, level: float, log: bool) -> float:
-        """Return by how much more than 1 - level an upper bound is missed, and a lower one less.
+        """Return the excess of an upper bound's error over 1 - level; a lower one has minus this.
 
         To first order in one over the root of n (Edgeworth; Hall 1992, section 2.6):
         phi(z) / sqrt(n) (skewness (2 z^2 + 1) / 6 - z^2 (bend / sd + [log] sd / (2 S))).
@@ -229,8 +229,9 @@ class SkewCorrection:
         if not squares > 0:
             return 0.0
         deviation = math.sqrt(squares)
-        share = self.influence / deviation
-        skewness = _native.moments(share * share * share, _native.Call())[0]
+        standardised = self.influence / deviation
+        cubes = standardised * standardised * standardised
+        skewness = _native.moments(cubes, _native.Call())[0]
         z = _native.normal_quantile(level)
         density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         bend = self.bend / deviation
@@ -240,14 +241,14 @@ class SkewCorrection:
 
     @property
     def largest_share(self) -> float:
-        """How much of the variance is that of one row."""
+        """The largest share of the variance that one row has."""
         mean, largest = self._squares
         total = len(self.influence) * mean
         return largest / total if total > 0 else 0.0
 
     @cached_property
     def _squares(self) -> tuple[float, float]:
-        """The mean of the squared influences, and the largest of them."""
+        """The mean and the maximum of the squared influences."""
         squares = self.influence**2
         return _native.moments(squares, _native.Call())[0], float(squares.max())
 

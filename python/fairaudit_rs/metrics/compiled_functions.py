@@ -1,4 +1,4 @@
-"""Compiled functions of rows: which objects are one, and where its machine code is."""
+"""Recognises numba cfuncs that users pass as functions of rows, and finds their machine code."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import sys
 
 from ..errors import ArgumentTypeError
 
-#: Of y_true, the value, the weight and the number of rows, as numba writes it.
+#: In numba's notation; the arguments are y_true, the value, the weight and the number of rows.
 SIGNATURE = "(float64*, float64*, float64*, int64) -> float64"
 
 
 def address_of(function: object) -> int | None:
-    """Return where the machine code of a numba ``cfunc`` is; None for everything else.
+    """Return the address of the machine code of a numba ``cfunc``; None for any other object.
 
-    By type: what merely has an ``address`` (a mock, a ctypes object, a row of a customer table)
-    would be jumped to.
+    The address is called as code, so the check is by type: a mock, a ctypes object or a row of a
+    customer table may have an ``address`` too.
     """
-    # Nobody has a cfunc who has not loaded numba.
+    # A cfunc exists only after numba was imported.
     kind = getattr(sys.modules.get("numba.core.ccallback"), "CFunc", None)
     if kind is None or not isinstance(function, kind):
         return None
@@ -24,7 +24,7 @@ def address_of(function: object) -> int | None:
 
 
 def check_compiled(argument: str, function: object) -> None:
-    """Raise when a compiled function has other arguments than it will be called with."""
+    """Raise if a compiled function does not have the signature that it is called with."""
     signature = getattr(function, "_sig", None)
     if address_of(function) is not None and str(signature) != SIGNATURE:
         raise ArgumentTypeError(

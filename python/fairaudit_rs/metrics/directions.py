@@ -1,4 +1,4 @@
-"""Which values of a metric are better: those with fewer errors, or those that favour people."""
+"""Decides whether higher or lower values of a metric are better, for accuracy or for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .metric import Metric
 
 Better = Literal["higher", "lower"]
 
-#: Metrics that are no share of rows.
+#: Metrics that are not proportions of rows.
 _KNOWN: dict[str, Better] = {
     "balanced_accuracy": "higher",
     "f1": "higher",
@@ -22,21 +22,21 @@ _OPPOSITE: dict[str | None, Better] = {"lower": "higher", "higher": "lower"}
 
 
 def better_value(metric: Metric, punitive: bool) -> Better | None:
-    """Return which values are better, by errors or else for people; None where neither says."""
-    return _of_errors(metric) or _OPPOSITE.get(worse_off(metric, punitive))
+    """Return which values are better: those with fewer errors, else those that favour people."""
+    return _with_fewer_errors(metric) or _OPPOSITE.get(worse_off(metric, punitive))
 
 
 def agreed_value(metric: Metric, punitive: bool) -> Better | None:
-    """Return which values are better; None where errors and the interest of people disagree.
+    """Return which values are better; None where accuracy and the interest of people disagree.
 
-    A low false positive rate is a low rate of errors, but of approvals that people want, too.
+    A low false positive rate means few errors, but also few approvals, which people want.
     """
-    both = _of_errors(metric), _OPPOSITE.get(worse_off(metric, punitive))
+    both = _with_fewer_errors(metric), _OPPOSITE.get(worse_off(metric, punitive))
     return None if None not in both and both[0] != both[1] else both[0] or both[1]
 
 
-def _of_errors(metric: Metric) -> Better | None:
-    """Return which values have fewer errors; None of metrics that mix them with right decisions."""
+def _with_fewer_errors(metric: Metric) -> Better | None:
+    """Return which values mean fewer errors; None if errors and right decisions are mixed."""
     if not metric.is_proportion:
         return _KNOWN.get(metric.name)
     fraction = metric.native.fraction
@@ -49,10 +49,10 @@ def _of_errors(metric: Metric) -> Better | None:
 
 
 def worse_off(metric: Metric, punitive: bool) -> str | None:
-    """Return whose decisions are worse, of the lower or the higher value; None of other metrics.
+    """Return whether a group with the lower or the higher value has the worse decisions.
 
-    Of rates of positive decisions the lower one, of rates of negative ones the higher one; the
-    other way round where the positive decision is the punishment.
+    The lower one for rates of positive decisions, the higher one for rates of negative decisions,
+    and the reverse where the positive decision is the punishment. None for other metrics.
     """
     fraction = metric.native.fraction if metric.is_proportion else None
     if fraction is None:

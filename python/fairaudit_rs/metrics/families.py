@@ -1,4 +1,4 @@
-"""Families of metrics: what they read, what they add up over classes or rows, what they cannot."""
+"""The families of metrics: the data each reads, the sums it is computed from, and its limits."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from .row_values import (
 CALIBRATION_BINS = 10
 _COUNT_NAMES = ("tp", "fp", "fn", "tn")
 _CELLS = ("true positive", "false positive", "false negative", "true negative")
-#: Of each count, the label and the decision that rows exchange their groups within.
+#: The label, or the decision, of each count: rows that share it can exchange their groups.
 _BY_LABEL = (0, 1, 0, 1)
 _BY_DECISION = (0, 0, 1, 1)
-#: What the rows of a set of confusion counts have in common.
+#: Descriptions of the rows in a set of confusion counts.
 _ROWS = {
     (1, 1, 1, 1): "rows",
     (1, 0, 1, 0): "rows with a positive label",
@@ -61,10 +61,10 @@ class _CountFamily(MetricFamily):
         conditioning: tuple[int, ...] | Literal["denominator"] | None = None
         if conditions_on == "denominator":
             fraction = self.native.fraction
-            # Other ratios than proportions name the rows of their denominator.
-            others = None if self.is_proportion or fraction is None else fraction[1]
+            # For ratios that are not proportions, mark the classes in the denominator.
+            below = None if self.is_proportion or fraction is None else fraction[1]
             conditioning = (
-                "denominator" if others is None else tuple(int(part > 0) for part in others)
+                "denominator" if below is None else tuple(int(part > 0) for part in below)
             )
         elif conditions_on is not None:
             conditioning = _BY_LABEL if conditions_on == "label" else _BY_DECISION
@@ -89,7 +89,7 @@ class _CountFormula(_CountFamily):
         return sum_of_proportions(self.native)
 
     def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
-        # Counts that a formula leaves out, such as tn of F1, can be as small as they like.
+        # Counts that the formula does not use, such as tn for F1, are ignored.
         matters = self.native.gradient([7.0, 3.0, 5.0, 11.0])
         if not matters or not any(matters):
             matters = [1.0] * 4
@@ -164,15 +164,15 @@ class _CountFormula(_CountFamily):
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         n = len(next(iter(rows.values())))
-        heavy = np.ones(n) if weight is None else weight
-        place = confusion_classes(rows, n)
-        totals = np.bincount(place, heavy, 4)
+        weights = np.ones(n) if weight is None else weight
+        classes = confusion_classes(rows, n)
+        totals = np.bincount(classes, weights, 4)
         by_class = np.nan_to_num(np.array(self.native.gradient(totals.tolist()))) * totals.sum()
-        return np.asarray(by_class[place])
+        return np.asarray(by_class[classes])
 
 
 class _JointFamily(_CountFamily):
-    """Several metrics of counts at once."""
+    """Several count metrics that are tested together."""
 
     has_power = False
     why_no_intervals = "has no one value; ask for its components"
@@ -220,27 +220,27 @@ class _CalibrationFamily(MetricFamily):
         assert edges is not None
         if edges[0] < 0 or edges[-1] > 1:
             raise ArgumentError(
-                f"score_bins go from {edges[0]:g} to {edges[-1]:g}; {self.metric.name} needs "
-                "scores that are probabilities, from 0 to 1",
+                f"score_bins go from {edges[0]:g} to {edges[-1]:g}, but {self.metric.name} needs "
+                "probabilities. Pass scores and bins from 0 to 1.",
                 argument="score_bins",
             )
-        bins, place = np.unique(cells.score_bin, return_inverse=True)
+        bins, bin_of_cell = np.unique(cells.score_bin, return_inverse=True)
         rows = np.zeros(len(bins))
         sums = np.zeros(len(bins), dtype=np.int64)
-        np.add.at(rows, place, cells.count)
-        np.add.at(sums, place, cells.score_sum)
+        np.add.at(rows, bin_of_cell, cells.count)
+        np.add.at(sums, bin_of_cell, cells.score_sum)
         means = sums * _native.SCORE_UNIT / rows
-        # The middle of a fine bin lies in the coarse bin that holds all of it.
+        # Each fine bin lies in a single coarse bin, that of its middle.
         middles = (edges[bins] + edges[bins + 1]) / 2
         coarse = np.minimum((middles * CALIBRATION_BINS).astype(np.int64), CALIBRATION_BINS - 1)
         classes = RowClasses(
             n=2 * len(bins),
             positive=(False, True) * len(bins),
-            # Rows of one score bin exchange their groups.
+            # Groups are exchanged within each score bin.
             conditioning=tuple(np.repeat(np.arange(len(bins)), 2).tolist()),
             details=(tuple(np.repeat(coarse, 2).tolist()), tuple(np.repeat(means, 2).tolist())),
         )
-        return classes, 2 * place.ravel() + cells.y_true
+        return classes, 2 * bin_of_cell.ravel() + cells.y_true
 
     def native_of(self, classes: RowClasses) -> _native.CountMetric:
         bins, means = classes.details
@@ -266,20 +266,20 @@ class _RankFamily(MetricFamily):
 
     def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
         """Return classes of (distinct score or score bin in ascending order, label)."""
-        levels, place = np.unique(cells.score_bin, return_inverse=True)
+        levels, level_of_cell = np.unique(cells.score_bin, return_inverse=True)
         classes = RowClasses(
             n=2 * len(levels),
             positive=(False, True) * len(levels),
             conditioning=(0, 1) * len(levels),
         )
-        return classes, 2 * place.ravel() + cells.y_true
+        return classes, 2 * level_of_cell.ravel() + cells.y_true
 
     def native_of(self, classes: RowClasses) -> _native.CountMetric:
         return _native.CountMetric.ranks(classes.n // 2)
 
     def class_influence(self, classes: RowClasses, totals: Floats) -> Floats:
-        place = np.arange(classes.n)
-        return rank_influence(place // 2, place % 2, totals)
+        code = np.arange(classes.n)
+        return rank_influence(code // 2, code % 2, totals)
 
     def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
         del n_rows
@@ -291,9 +291,9 @@ class _RankFamily(MetricFamily):
         return RankValues(columns["y_score"], positive, weight)
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
-        heavy = np.ones(len(rows["y_score"])) if weight is None else weight
+        weights = np.ones(len(rows["y_score"])) if weight is None else weight
         psi = rank_influence(rows["y_score"], rows["y_true"], weight)
-        return np.asarray(psi * heavy.sum())
+        return np.asarray(psi * weights.sum())
 
 
 class _RatioFamily(MetricFamily):
@@ -315,8 +315,8 @@ class _RatioFamily(MetricFamily):
         has_below = self.metric.denominator is not None
         source = self.metric.numerator
         if weight is None and not has_below and is_of_one_row(source) and not self._has_limits:
-            looked_at = {name: columns[name] for name in self.metric.columns}
-            return MeanOfParts(self.metric.name, source, looked_at)
+            needed = {name: columns[name] for name in self.metric.columns}
+            return MeanOfParts(self.metric.name, source, needed)
         above = self._checked("numerator", columns, n_rows)
         below = self._checked("denominator", columns, n_rows) if has_below else None
         check_bounds(self.metric.name, self.metric.bounds, above, below)
@@ -330,15 +330,15 @@ class _RatioFamily(MetricFamily):
         return self.metric.bounds is not None and not callable(self.metric.bounds)
 
     def bounds(self, columns: Columns) -> tuple[float, float] | None:
-        given = self.metric.bounds
-        if not callable(given):
-            return None if given is None else (float(given[0]), float(given[1]))
+        bounds = self.metric.bounds
+        if not callable(bounds):
+            return None if bounds is None else (float(bounds[0]), float(bounds[1]))
         low, high = math.inf, -math.inf
         for part in split_ranges(len(next(iter(columns.values())))):
-            found = given(as_floats({name: column[part] for name, column in columns.items()}))
-            if found is None:
+            limits = bounds(as_floats({name: column[part] for name, column in columns.items()}))
+            if limits is None:
                 return None
-            low, high = min(low, float(found[0])), max(high, float(found[1]))
+            low, high = min(low, float(limits[0])), max(high, float(limits[1]))
         return (low, high) if low < high else None
 
     def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
@@ -355,14 +355,14 @@ class _RatioFamily(MetricFamily):
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         n = len(next(iter(rows.values())))
-        heavy = np.ones(n) if weight is None else weight
+        weights = np.ones(n) if weight is None else weight
         above = value_of(self.metric.numerator, rows)
         has_below = self.metric.denominator is not None
         below = value_of(self.metric.denominator, rows) if has_below else np.ones(n)
-        # Sums in NumPy's own order: that of a dot product depends on the processor.
-        size = float((heavy * below).sum())
-        value = float((heavy * above).sum()) / size
-        return np.asarray((above - value * below) * (float(heavy.sum()) / size))
+        # Not a dot product, whose order of summation depends on the processor.
+        size = float((weights * below).sum())
+        value = float((weights * above).sum()) / size
+        return np.asarray((above - value * below) * (float(weights.sum()) / size))
 
 
 class _CorrelationFamily(MetricFamily):

@@ -1,6 +1,6 @@
-"""The interface of metric families: the columns they read, their sums and their limits.
+"""The interface of metric families: the data they read, their sums and their limits.
 
-A family is asked through `Metric.kind`; nobody asks for its name to decide what to do.
+Other code reaches a family through `Metric.kind`, and never branches on its name.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..errors import ArgumentError
 from .proportion_sums import Proportion
 from .row_values import Columns, Floats, RowValues
 
-#: What a metric looks at: counts of classes of rows, ranks of scores, values of rows, the rows of
-#: a group as a whole, or a continuous attribute.
+#: The data that a metric is computed from: counts of classes of rows, ranks of scores, values of
+#: rows, the rows of a group as a whole, or a continuous attribute.
 Reads = Literal["classes", "scores", "rows", "function", "attribute"]
 
 
@@ -29,12 +29,12 @@ class RowClasses:
     """The classes of rows that a metric counts."""
 
     n: int
-    #: Of each class, whether its rows have a positive label.
+    #: For each class, whether its rows have a positive label.
     positive: tuple[bool, ...]
-    #: Of each class, the part within which rows exchange their groups under ``strata="auto"``;
-    #: "denominator" stands for the rows of the metric's denominator.
+    #: For each class, the stratum within which ``strata="auto"`` exchanges groups; "denominator"
+    #: stands for the rows of the metric's denominator.
     conditioning: tuple[int, ...] | Literal["denominator"] | None
-    #: What the native metric is made of besides its formula.
+    #: Arguments of the native metric that depend on the data.
     details: tuple[Any, ...] = ()
 
 
@@ -44,30 +44,30 @@ class MetricFamily:
     reads: ClassVar[Reads]
     #: Whether the metric is a formula over tp, fp, fn, tn.
     is_formula: ClassVar[bool] = False
-    #: Ways of scaling the statistic.
+    #: Accepted values of ``studentize``.
     scalings: ClassVar[tuple[str, ...]] = ("auto", "pooled", "unpooled", "corrected", "none")
-    #: Whether labels must be 0 and 1, or told apart by ``pos_label``.
+    #: Whether labels must be binary: 0 and 1, or two values with ``pos_label``.
     binary_labels: ClassVar[bool] = False
-    #: Whether scores may come in bins.
+    #: Whether scores may be binned.
     takes_bins: ClassVar[bool] = False
-    #: Whether sums of weighted rows and of clusters have a variance.
+    #: Whether weighted rows and clusters are supported.
     takes_weights: ClassVar[bool] = False
-    #: Whether groups can be drawn with a gap, by the influence of a row.
+    #: Whether simulated groups can have a gap, which is made by the influence of each row.
     has_influence: ClassVar[bool] = False
-    #: Whether the power of a test of one gap has a formula.
+    #: Whether there is a power formula for the test of one gap.
     has_power: ClassVar[bool] = True
-    #: Why there is no value for each group that could have an interval.
+    #: Why the values of groups have no intervals; None if they have.
     why_no_intervals: ClassVar[str | None] = None
     #: Whether the gap of two groups can have an interval.
     has_gap_interval: ClassVar[bool] = True
-    #: What a reader of a test must know.
+    #: A note for every test of the metric.
     caveat: ClassVar[str | None] = None
 
     def __init__(self, metric: Any) -> None:
-        #: The `Metric`, which is made of its family and so not imported here.
+        #: A `Metric`; its module imports this one, so the type is not named here.
         self.metric = metric
 
-    # -- what the metric is ------------------------------------------------------------------
+    # -- properties of the metric --------------------------------------------------------------
 
     @cached_property
     def native(self) -> _native.CountMetric:
@@ -76,108 +76,110 @@ class MetricFamily:
 
     @property
     def is_proportion(self) -> bool:
-        """Return whether the metric is the share of a set of rows that lie in a subset of it."""
+        """Return whether the metric is a proportion: the share of rows that are in a subset."""
         return False
 
     @property
     def is_separate(self) -> bool:
-        """Return whether a joint criterion is one of proportions that share no rows."""
+        """Return whether a joint criterion consists of proportions with disjoint denominators."""
         return False
 
     @property
     def sum_of(self) -> tuple[Proportion, ...]:
-        """The proportions of different rows of which the metric is a sum, if it is one."""
+        """The proportions of disjoint rows that the metric is a weighted sum of, if it is one."""
         return ()
 
     def own_condition(self, within_strata: bool) -> str | None:
-        """Return what its own strata are made of, also crossed with strata of the user's.
+        """Return what the metric conditions on, alone or within strata of the user.
 
-        Other ratios than proportions have none there: the weights of strata are made of all rows.
+        Within strata, ratios other than proportions do not condition on their denominator, because
+        the weights of the strata are computed from all rows.
         """
         of_ratio = self.metric.conditions_on == "denominator" and not self.is_proportion
         return None if within_strata and of_ratio else self.metric.conditions_on
 
     @property
     def compares_labels(self) -> bool:
-        """Return whether few rows of one label are too few, whatever the number of rows."""
+        """Return whether a group needs enough rows of both labels, however many rows it has."""
         return False
 
     def smallest_cell(self, cells: Sequence[int]) -> tuple[int, str]:
-        """Return the smallest count of the confusion table that matters, and what it is of."""
+        """Return the smallest relevant count of the confusion table, and the name of its cell."""
         raise NotImplementedError
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Which of y_true, y_pred and y_score the metric is computed from."""
+        """The columns that the metric needs, out of y_true, y_pred and y_score."""
         return tuple(self.metric.columns)
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest value that the metric can have."""
+        """The smallest and largest possible value of the metric."""
         return (0.0, 1.0) if self.is_proportion else self.metric.limits
 
     @property
     def denominator_rows(self) -> str | None:
-        """The name of the rows in the denominator, when they have a plain one."""
+        """A description of the rows in the denominator; None if there is no short one."""
         return None
 
     @property
     def variance(self) -> str:
-        """The variance that ``studentize="auto"`` takes."""
+        """The variance that ``studentize="auto"`` selects."""
         return "unpooled"
 
     def variance_of_units(self, stratified: bool) -> str:
-        """Return what ``studentize="auto"`` takes of weighted rows and of clusters.
+        """Return the variance that ``studentize="auto"`` selects for weighted rows and clusters.
 
-        "corrected" goes with sums over rows alone: without strata of the user's any fraction is
-        a ratio of sums.
+        "corrected" needs a ratio of sums over rows, which every fraction is without strata of the
+        user.
         """
         del stratified
         return "unpooled"
 
-    # -- what it adds up ---------------------------------------------------------------------
+    # -- sums over classes and rows ------------------------------------------------------------
 
     def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:
-        """Return the classes of rows that are counted, and that of every cell."""
+        """Return the classes of rows that are counted, and the class of every cell."""
         raise NotImplementedError
 
     def native_of(self, classes: RowClasses) -> _native.CountMetric:
-        """Return the metric of counts of these classes."""
+        """Return the native metric of counts in these classes."""
         del classes
         return self.native
 
     def class_influence(self, classes: RowClasses, totals: Floats) -> Floats:
-        """Return how much a row of each class moves the metric."""
+        """Return the influence on the metric of one row of each class."""
         raise NotImplementedError
 
     def shortage(self, totals: NDArray[np.uint64], n_rows: int) -> str:
-        """Say what a group without a value has too little of."""
+        """Describe the counts for which a group has no value."""
         del totals
         return f"{n_rows} row" + ("" if n_rows == 1 else "s")
 
     def row_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
-        """Return what is added up over rows, with the weights multiplied in."""
+        """Return the row values that are summed, multiplied by the weights."""
         raise NotImplementedError
 
     def stratified_values(self, columns: Columns, n_rows: int, weight: Floats | None) -> RowValues:
-        """Return what is added up where groups count by their rows in each stratum."""
+        """Return the row values that are summed in a test within strata."""
         return self.row_values(columns, n_rows, weight)
 
     def bounds(self, columns: Columns) -> tuple[float, float] | None:
-        """Return the least and the greatest value of a row of a ratio; None if nobody knows."""
+        """Return the smallest and largest possible row value of a ratio; None if unknown."""
         del columns
         return None
 
     def events(self, columns: Columns) -> tuple[Floats, Floats] | None:
-        """Return the labels of 0 and 1 and the scores of a mean residual of probabilities."""
+        """Return binary labels and scores if the metric is a mean residual of probabilities."""
         del columns
         return None
 
     def influence(self, rows: Columns, weight: Floats | None) -> Floats:
         """Return the influence of every row on the metric; see `Metric.influence`."""
         raise ArgumentError(
-            f"{self.metric.name} is a metric of family {self.metric.family}, which has no "
-            "influence of rows"
+            f"metric {self.metric.name!r} is of family {self.metric.family!r}, which has no "
+            "influence of rows. Use a metric of counts, of ranks, or a ratio.",
+            argument="metric",
         )
 
     def in_denominator(self, columns: Columns, n_rows: int) -> NDArray[np.bool_]:
@@ -189,7 +191,7 @@ class MetricFamily:
 
 
 def confusion_classes(columns: Columns, n_rows: int) -> NDArray[np.uint8]:
-    """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
+    """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; an absent column counts as 0."""
     classes = np.full(n_rows, 3, dtype=np.uint8)
     for name, worth in (("y_true", 1), ("y_pred", 2)):
         if name in columns:

@@ -1,4 +1,4 @@
-"""The metrics that are known by name, one row each."""
+"""The built-in metrics of the registry."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..errors import ArgumentError
 from .metric import Bounds, Metric, RowValue
 from .row_values import of_one_row
 
-#: The log loss keeps scores this far from 0 and 1.
+#: The log loss clips scores at this distance from 0 and 1.
 _CLIP = 2.0**-52
 
 
 def known_metrics() -> Iterator[Metric]:
-    """Yield the metrics that are known by name."""
+    """Yield the built-in metrics."""
     rates: dict[str, Metric] = {}
 
     def rate(name: str, formula: str, description: str, *aliases: str) -> Metric:
@@ -296,14 +296,16 @@ def _log_loss(rows: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     if np.any((score < 0) | (score > 1)):
         bad = score[(score < 0) | (score > 1)][0]
         raise ArgumentError(
-            f"y_score holds {bad:g}; log_loss needs scores from 0 to 1", argument="y_score"
+            f"y_score holds {bad:g}, but log_loss needs scores from 0 to 1. Pass probabilities.",
+            argument="y_score",
         )
     if np.any((label != 0) & (label != 1)):
         raise ArgumentError(
-            "y_true holds values besides 0 and 1; log_loss needs labels", argument="y_true"
+            "y_true holds other values than 0 and 1, but log_loss needs labels. Pass 0 and 1.",
+            argument="y_true",
         )
-    kept = np.clip(score, _CLIP, 1 - _CLIP)
-    return -np.where(label == 1, np.log(kept), np.log1p(-kept))
+    clipped = np.clip(score, _CLIP, 1 - _CLIP)
+    return -np.where(label == 1, np.log(clipped), np.log1p(-clipped))
 
 
 def _are_probabilities(rows: Mapping[str, NDArray[np.float64]]) -> bool:
@@ -326,7 +328,7 @@ def _residual_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, fl
 
 
 def _log_loss_bounds(rows: Mapping[str, NDArray[np.float64]]) -> tuple[float, float] | None:
-    """Return what the dearest label costs that the scores allow."""
+    """Return 0 and the largest loss that a label can have at these scores."""
     if not _are_probabilities(rows):
         return None
     score = rows["y_score"]

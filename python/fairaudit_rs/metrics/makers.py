@@ -1,4 +1,4 @@
-"""Metrics of the user's: by formula, by row values, by function."""
+"""Functions that define custom metrics: from a formula, from row values, or from a function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def count_metric(
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     formula : str
         Numbers, ``tp``, ``fp``, ``fn``, ``tn``, ``+ - * / **`` (whole exponents),
         parentheses, ``sqrt()``, ``abs()``, ``min(,)``, ``max(,)``. The value must not change
@@ -36,12 +36,12 @@ def count_metric(
     description : str, optional
         One line for tables.
     conditions_on : {"label", "decision"}, optional
-        See `Metric`. A proportion conditions on its denominator by itself, and so does F1.
+        See `Metric`. By default proportions and F1 condition on their denominator.
 
     Returns
     -------
     Metric
-        Pass it as ``metric=``, or make it known by name with `register`.
+        Pass it as ``metric=``, or add it to the registry with `register`.
 
     Examples
     --------
@@ -50,14 +50,16 @@ def count_metric(
     True
     """
     _check_name(name)
-    if not isinstance(formula, str) or not _is_text(formula):
-        raise ArgumentTypeError(f"formula is {formula!r}; accepted: text such as 'tp / (tp + fn)'")
+    if not isinstance(formula, str) or not _is_encodable(formula):
+        raise ArgumentTypeError(
+            f"formula is {formula!r}; accepted: text such as 'tp / (tp + fn)'", argument="formula"
+        )
     _check_conditioning(conditions_on)
     native = _native.CountMetric.formula(formula)
     conditioning: Conditioning | None = conditions_on
     if conditions_on is None and conditions_on_denominator(native):
         conditioning = "denominator"
-    return Metric(name, formula, _told(description) or formula, (), conditioning)
+    return Metric(name, formula, _checked_description(description) or formula, (), conditioning)
 
 
 def ratio_metric(
@@ -74,19 +76,19 @@ def ratio_metric(
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     numerator, denominator : callable or str
         The value of each row: the name of a column of ``data``, or a function of a mapping of
-        the columns named in ``columns``. Without a denominator the metric is a mean. The largest
-        one in size lies from 1e-70 to 1e70.
+        the columns named in ``columns``. Without a denominator the metric is a mean. The
+        largest absolute row value must lie between 1e-70 and 1e70.
     description : str, optional
         One line for tables.
     columns : tuple of str
-        Which of ``"y_true"``, ``"y_pred"``, ``"y_score"`` a function looks at.
+        The columns that a function uses: ``"y_true"``, ``"y_pred"``, ``"y_score"``.
     bounds : tuple of float, optional
-        The least and the greatest value that a row can have, numerator by denominator: what is
-        possible, not what was seen. Groups with few rows near an end of this range are then
-        tested by it (melded Gaffke limits), whose size holds however skewed the values are.
+        The smallest and largest possible (not observed) value of numerator / denominator in a
+        row. Groups with few rows near a bound are then tested with melded Gaffke limits, which
+        keep their level however skewed the values are.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def ratio_metric(
     return Metric(
         name,
         f"{shown(numerator)} / {shown(denominator)}",
-        _told(description),
+        _checked_description(description),
         family="ratio",
         numerator=numerator,
         denominator=denominator,
@@ -132,15 +134,15 @@ def joint_metric(
     description: str = "",
     conditions_on: ConditionsOn | None = None,
 ) -> Metric:
-    """Make a criterion that asks for several count metrics to be equal at once.
+    """Make a joint criterion: several count metrics are to be equal at once.
 
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     components : sequence of str or Metric
         At least two count metrics. They are tested by the quadratic form of their differences,
-        which knows how the metrics of one group are correlated.
+        which allows for the correlation of the metrics within a group.
     description : str, optional
         One line for tables.
     conditions_on : {"label", "decision"}, optional
@@ -160,17 +162,25 @@ def joint_metric(
     _check_conditioning(conditions_on)
     if not isinstance(components, list | tuple):
         raise ArgumentTypeError(
-            f"components is {components!r}; accepted: a list of at least two count metrics"
+            f"components is {components!r}; accepted: a list of at least two count metrics",
+            argument="components",
         )
     parts = tuple(get(component) for component in components)
     wrong = [part.name for part in parts if not part.is_counts]
     if len(parts) < 2 or wrong:
         raise ArgumentError(
-            f"components is {[part.name for part in parts]}; accepted: at least two count metrics"
+            f"components is {[part.name for part in parts]}; accepted: at least two count metrics",
+            argument="components",
         )
     formula = " and ".join(part.name for part in parts)
     return Metric(
-        name, formula, _told(description) or formula, (), conditions_on, "joint", components=parts
+        name,
+        formula,
+        _checked_description(description) or formula,
+        (),
+        conditions_on,
+        "joint",
+        components=parts,
     )
 
 
@@ -187,7 +197,7 @@ def correlation_metric(
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     value : callable or str
         The value of each row; see `ratio_metric`.
     method : {"pearson", "spearman"}
@@ -195,7 +205,7 @@ def correlation_metric(
     description : str, optional
         One line for tables.
     columns : tuple of str
-        Which of ``"y_true"``, ``"y_pred"``, ``"y_score"`` a function looks at.
+        The columns that a function uses: ``"y_true"``, ``"y_pred"``, ``"y_score"``.
 
     Returns
     -------
@@ -217,11 +227,11 @@ def correlation_metric(
     _check_row_value("value", value)
     columns = _check_columns(columns)
     method = arguments.choice("method", method, get_args(CorrelationMethod))
-    shown = value if isinstance(value, str) else "f(row)"
+    row_value = value if isinstance(value, str) else "f(row)"
     return Metric(
         name,
-        f"{method} correlation of {shown} and the attribute",
-        _told(description),
+        f"{method} correlation of {row_value} and the attribute",
+        _checked_description(description),
         family="correlation",
         numerator=value,
         columns=columns,
@@ -238,27 +248,28 @@ def callable_metric(
     conditions_on: ConditionsOn | None = None,
     n_samples: int = 100,
 ) -> Metric:
-    """Make a metric of any function of the rows of a group.
+    """Make a metric from any function of the rows of a group.
 
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     function : callable, or a numba cfunc
         ``function(y_true, value, weight) -> float`` of the rows of one group: float arrays, and
-        None for the weight when there is none. NaN says that it has no value. A compiled
-        function ``float64(CPointer(float64), CPointer(float64), CPointer(float64), int64)``
-        (a numba ``cfunc``) gets the three arrays, weights of 1 when there are none,
+        None for the weight when there is none. Return NaN where the metric is undefined.
+        A compiled function (a numba ``cfunc``) with the signature
+        ``float64(CPointer(float64), CPointer(float64), CPointer(float64), int64)`` gets the
+        three arrays, weights of 1 when there are none,
         and the number of rows; it runs on all threads without the interpreter.
     columns : tuple of str
-        ``("y_true", "y_pred")`` or ``("y_true", "y_score")``: what the function gets.
+        ``("y_true", "y_pred")`` or ``("y_true", "y_score")``: the arrays that the function gets.
     description : str, optional
         One line for tables.
     conditions_on : {"label", "decision"}, optional
         See `Metric`.
     n_samples : int
-        Bootstrap samples of every replicate that studentize the statistic (equation (1) of
-        DiCiccio et al.). The function is called ``1 + n_samples`` times per group and replicate;
+        Number of bootstrap samples that studentize the statistic in each replicate (equation (1)
+        of DiCiccio et al.). The function is called ``1 + n_samples`` times per group and replicate;
         ``studentize="shared"`` needs no samples.
 
     Returns
@@ -281,6 +292,7 @@ def callable_metric(
         raise ArgumentTypeError(
             f"function is {function!r}; accepted: a function of (y_true, value, weight), or a "
             "numba cfunc",
+            argument="function",
             mentions=("y_true",),
         )
     check_compiled("function", function)
@@ -294,12 +306,13 @@ def callable_metric(
     if conditions_on == "decision" and "y_pred" not in columns:
         raise ArgumentError(
             "conditions_on is 'decision', but the function gets y_score; accepted: None, 'label'",
+            argument="conditions_on",
             mentions=("y_score",),
         )
     return Metric(
         name,
         f"f({', '.join(columns)}, weight)",
-        _told(description) or getattr(function, "__doc__", None) or "",
+        _checked_description(description) or getattr(function, "__doc__", None) or "",
         conditions_on=conditions_on,
         family="callable",
         columns=tuple(columns),
@@ -308,7 +321,7 @@ def callable_metric(
     )
 
 
-def _told(description: object) -> str:
+def _checked_description(description: object) -> str:
     if description is not None and not isinstance(description, str):
         raise ArgumentTypeError(
             f"description is {description!r}; accepted: a line of text", argument="description"
@@ -316,21 +329,22 @@ def _told(description: object) -> str:
     return description or ""
 
 
-def _is_text(text: str) -> bool:
-    """Return whether a text can be encoded: halves of surrogates cannot."""
+def _is_encodable(text: str) -> bool:
+    """Return whether a text can be encoded; lone surrogates cannot."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name.strip() or not _is_text(name):
-        raise ArgumentError(
-            f"name is {name!r}; accepted: a word that results can carry", argument="name"
-        )
+    if not isinstance(name, str) or not name.strip() or not _is_encodable(name):
+        raise ArgumentError(f"name is {name!r}; accepted: text that is not empty", argument="name")
 
 
 def _check_conditioning(value: object) -> None:
     if value is not None and not (isinstance(value, str) and value in ("label", "decision")):
-        raise ArgumentError(f"conditions_on is {value!r}; accepted: None, 'label', 'decision'")
+        raise ArgumentError(
+            f"conditions_on is {value!r}; accepted: None, 'label', 'decision'",
+            argument="conditions_on",
+        )
 
 
 def _check_row_value(argument: str, value: object) -> None:

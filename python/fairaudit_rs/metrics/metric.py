@@ -1,4 +1,4 @@
-"""Metrics: rows of the registry, or the user's own."""
+"""The class `Metric`: one metric, built-in or defined by the user."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Family = Literal["counts", "calibration", "ranks", "ratio", "joint", "correlatio
 
 #: A number per row: a function of the columns by name, or the name of a column.
 RowValue: TypeAlias = Callable[[Mapping[str, NDArray[np.float64]]], NDArray[np.float64]] | str
-#: The least and the greatest value of a row: two numbers, or a function of the columns that knows
-#: them, or None where they are not known.
+#: The smallest and largest possible row value: two numbers, a function of the columns that returns
+#: them, or None if unknown.
 Bounds: TypeAlias = (
     tuple[float, float]
     | Callable[[Mapping[str, NDArray[np.float64]]], tuple[float, float] | None]
@@ -32,15 +32,15 @@ Bounds: TypeAlias = (
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of one group; a row of the registry.
+    """A metric that is computed for each group.
 
     Parameters
     ----------
     name : str
         The name that results carry.
     formula : str
-        A formula over ``tp, fp, fn, tn`` (family ``"counts"``); for other families only what
-        tables print.
+        A formula over ``tp, fp, fn, tn`` (family ``"counts"``); for other families a text that
+        tables show.
     family : {"counts", "calibration", "ranks", "ratio", "joint", "correlation", "callable"}
         Counts of labels and decisions; the expected calibration error over ten bins of the
         score; the area under the ROC curve; a ratio of sums of row values; several count
@@ -49,7 +49,7 @@ class Metric:
     description : str
         One line for tables.
     aliases : tuple of str
-        Other names that find the metric.
+        Other names of the metric.
     conditions_on : {"denominator", "label", "decision"}, optional
         Rows whose groups ``strata="auto"`` exchanges among themselves: those of the metric's
         denominator (proportions and F1), of one label, or of one decision. None: all rows.
@@ -58,24 +58,26 @@ class Metric:
         ``data``. Without a denominator the ratio is a mean. The numerator is also the row value
         of a correlation.
     columns : tuple of str
-        Which of y_true, y_pred and y_score a metric of another family than counts needs.
+        The columns that the metric needs, out of y_true, y_pred and y_score; for count metrics
+        they follow from the formula.
     components : tuple of Metric
         The metrics of a joint criterion.
     by_rank : bool
-        Whether a correlation is one of ranks (Spearman).
+        Whether a correlation uses ranks (Spearman).
     function : callable, optional
         The function of a metric of family callable; see `callable_metric`.
     n_samples : int
-        Bootstrap samples per replicate that studentize a callable.
+        Number of bootstrap samples that studentize a callable in each replicate.
     limits : tuple of float
-        The least and the greatest value of the metric; those of proportions and of the AUC are
-        known.
+        The smallest and largest possible value of the metric; not needed for proportions and
+        the AUC.
     bounds : tuple of float or callable, optional
-        The least and the greatest value that a row of a ratio can have (numerator by
-        denominator), or a function of the mapping of columns that returns them, or None where
-        they are not known. A mean with few rows near an end of this range is tested by it.
+        The smallest and largest possible value of numerator / denominator in a row, or a function
+        of the mapping of columns that returns them, or None if unknown. Tests of groups with few
+        rows near a bound use it.
     is_residual : bool
-        Whether a mean is one of label minus score, of which scores tell more than a range.
+        Whether the metric is the mean of label minus score, whose tests use the scores and not
+        only the bounds.
     """
 
     name: str
@@ -99,14 +101,17 @@ class Metric:
         if self.conditions_on not in (None, "denominator", "label", "decision", "score"):
             raise ArgumentError(
                 f"conditions_on is {self.conditions_on!r}; accepted: None, 'denominator', "
-                "'label', 'decision'"
+                "'label', 'decision'",
+                argument="conditions_on",
             )
         if self.family not in FAMILIES:
             accepted = ", ".join(map(repr, FAMILIES))
-            raise ArgumentError(f"family is {self.family!r}; accepted: {accepted}")
+            raise ArgumentError(
+                f"family is {self.family!r}; accepted: {accepted}", argument="family"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
-        # The parsed formula is made anew where it is needed.
+        # The parsed formula is not pickled; it is parsed again on demand.
         return {name: value for name, value in self.__dict__.items() if name != "kind"}
 
     @cached_property
@@ -126,38 +131,38 @@ class Metric:
 
     @property
     def is_proportion(self) -> bool:
-        """Return whether the metric is the share of a set of rows that lie in a subset of it."""
+        """Return whether the metric is a proportion: the share of rows that are in a subset."""
         return self.kind.is_proportion
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Which of y_true, y_pred and y_score the metric is computed from."""
+        """The columns that the metric needs, out of y_true, y_pred and y_score."""
         return self.kind.needs
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the greatest value that the metric can have."""
+        """The smallest and largest possible value of the metric."""
         return self.kind.range
 
     @property
     def denominator_rows(self) -> str | None:
-        """The name of the rows in the denominator, when they have a plain one."""
+        """A description of the rows in the denominator; None if there is no short one."""
         return self.kind.denominator_rows
 
     @property
     def variance(self) -> str:
-        """The variance that ``studentize="auto"`` takes."""
+        """The variance that ``studentize="auto"`` selects."""
         return self.kind.variance
 
     @property
     def is_separate(self) -> bool:
-        """Return whether a joint criterion is one of proportions that share no rows."""
+        """Return whether a joint criterion consists of proportions with disjoint denominators."""
         return self.kind.is_separate
 
     def influence(
         self, rows: Mapping[str, NDArray[Any]], weight: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return what every row of a group adds to the metric: its derivative by the row's share.
+        """Return the influence of every row of a group: the metric's derivative by the row's share.
 
         Parameters
         ----------
@@ -177,10 +182,11 @@ class Metric:
         """Compute the metric from the counts of one group; NaN where it is undefined."""
         if not self.is_counts:
             raise ArgumentError(
-                f"{self.name} is not a function of tp, fp, fn, tn", argument=self.name
+                f"metric {self.name!r} is not a formula over tp, fp, fn, tn. Use a count metric.",
+                argument="metric",
             )
         return self.native.evaluate([tp, fp, fn, tn]).value
 
 
-#: What finds a metric: itself, its name, or what scikit-learn calls it.
+#: A metric, its name or alias, or a function or scorer of scikit-learn that computes it.
 AnyMetric: TypeAlias = str | Metric | Callable[..., Any]

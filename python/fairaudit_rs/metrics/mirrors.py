@@ -1,4 +1,4 @@
-"""Metrics with the same gaps: shares that add up to 1 in every group, and other names of one."""
+"""Recognises metrics whose gaps have the same size, such as approval and refusal rates."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .metric import Metric
 
 
 def gap_key(metric: Metric) -> Hashable:
-    """Return what is equal for two metrics whose differences between groups have one size.
+    """Return a key that is equal for two metrics whose gaps between groups have the same size.
 
-    The rate of approvals and that of refusals among the same rows differ by the same amount: true
-    positive and false negative rate, false positive and true negative, both predictive values and
-    what they leave out, accuracy and error rate. Their ratios are others.
+    Two rates of the same rows that add up to 1 have gaps of the same size: true positive and false
+    negative rate, false positive and true negative rate, each predictive value and its complement,
+    accuracy and error rate. Their ratios between groups differ.
     """
     if not metric.is_proportion:
         return metric.name

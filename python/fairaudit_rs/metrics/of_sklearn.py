@@ -1,4 +1,4 @@
-"""Metric functions and scorers of scikit-learn that are metrics of the registry."""
+"""Maps metric functions and scorers of scikit-learn to metrics of the registry."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-#: By the name of a function of `sklearn.metrics`, the metric that it is for labels of 0 and 1.
-SAME: Mapping[str, str] = {
+#: The metric of each function of `sklearn.metrics`, for labels 0 and 1.
+METRIC_OF_FUNCTION: Mapping[str, str] = {
     "accuracy_score": "accuracy",
     "zero_one_loss": "error_rate",
     "balanced_accuracy_score": "balanced_accuracy",
@@ -24,7 +24,7 @@ SAME: Mapping[str, str] = {
     "mean_squared_error": "mean_squared_error",
     "mean_absolute_error": "mean_absolute_error",
 }
-#: Values of options that say what these metrics say anyway; other options change the metric.
+#: Values of options that do not change these metrics; other values or options would.
 _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "average": ("binary",),
     "pos_label": (1, None),
@@ -38,15 +38,15 @@ _HARMLESS: Mapping[str, tuple[Any, ...]] = {
     "multioutput": ("uniform_average",),
     "scale_by_half": ("auto", True),
 }
-#: Metrics of scores; the others look at decisions.
+#: Metrics of scores; the others are of decisions.
 _OF_SCORES = ("auc", "mean_squared_error", "mean_absolute_error", "log_loss")
 
 
 def same_as(value: Any) -> str | None:
-    """Return the name of the metric that a function or scorer of scikit-learn is.
+    """Return the name of the metric that a function or scorer of scikit-learn computes.
 
-    None for what is not of scikit-learn; what is, and means something else, is refused. Nothing is
-    imported: whoever has such a function has scikit-learn.
+    None for objects that are not from scikit-learn. Raises if scikit-learn's function computes
+    another metric. Scikit-learn is not imported here: who passes its function has imported it.
     """
     options: dict[str, Any] = {}
     scorer: dict[str, Any] | None = None
@@ -61,15 +61,16 @@ def same_as(value: Any) -> str | None:
     name = getattr(value, "__name__", None)
     if not _is_function(value, name):
         return None
-    metric = SAME.get(str(name))
+    metric = METRIC_OF_FUNCTION.get(str(name))
     if metric is None:
-        raise _refused(str(name), f"{name}, which is no metric of the registry")
+        raise _unsupported(str(name), f"{name}, which is no metric of the registry")
     if metric == "auc":
-        # Of two classes all averages are the same.
+        # With two classes all averages are the same.
         options.pop("average", None)
     for option, given in options.items():
         if not _means_the_same(option, given):
-            raise _refused(str(name), f"{name} with {option}={given!r}, which is another metric")
+            what = f"{name} with {option}={given!r}, which is another metric"
+            raise _unsupported(str(name), what)
     if scorer is not None:
         _check_scorer(scorer, str(name), metric)
     return metric
@@ -87,31 +88,33 @@ def _is_scorer(value: Any) -> bool:
 
 def _means_the_same(option: str, given: Any) -> bool:
     if option == "zero_division" and isinstance(given, float) and given != given:
-        # Without a value, as here.
+        # NaN means undefined, as in this package.
         return True
     known = _HARMLESS.get(option, ())
     return any(given is value or (type(given) is type(value) and given == value) for value in known)
 
 
 def _check_scorer(scorer: Mapping[str, Any], name: str, metric: str) -> None:
-    """Refuse a scorer that turns the sign, or looks at the other of scores and decisions."""
+    """Raise for a scorer that flips the sign, or that reads decisions in place of scores."""
     if scorer["_sign"] != 1:
         raise ArgumentError(
             f"metric is a scorer of -{name}; accepted: the loss itself, metric={metric!r}",
             argument="metric",
         )
-    asked = scorer.get("_response_method", "predict")
-    of_decisions = asked in ("predict", None)
+    response = scorer.get("_response_method", "predict")
+    of_decisions = response in ("predict", None)
     if of_decisions == (metric in _OF_SCORES):
         wanted = "scores" if metric in _OF_SCORES else "decisions"
-        raise _refused(name, f"a scorer of {name} by {asked!r}, and {metric} is one of {wanted}")
+        what = f"a scorer of {name} by {response!r}, and {metric} is one of {wanted}"
+        raise _unsupported(name, what)
 
 
-def _refused(name: str, what: str) -> ArgumentError:
+def _unsupported(name: str, what: str) -> ArgumentError:
     return ArgumentError(
-        f"metric is scikit-learn's {what}; accepted: functions that mean a metric of the registry "
-        f"with their defaults ({', '.join(SAME)}), or metrics.callable_metric({name!r}, lambda "
-        f"y_true, value, weight: {name}(y_true, value, sample_weight=weight), columns=...)",
+        f"metric is scikit-learn's {what}; accepted: functions that compute a registered "
+        f"metric by default ({', '.join(METRIC_OF_FUNCTION)}), or "
+        f"metrics.callable_metric({name!r}, lambda y_true, value, weight: "
+        f"{name}(y_true, value, sample_weight=weight), columns=...)",
         argument="metric",
         mentions=(
             "y_true",

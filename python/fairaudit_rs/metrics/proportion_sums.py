@@ -1,4 +1,4 @@
-"""Metrics of counts that are sums of proportions of different rows, such as balanced accuracy."""
+"""Recognises count metrics that are weighted sums of proportions, such as balanced accuracy."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from .. import _native
 
-#: Positions of tp, fp, fn, tn: of the rows of each label, or of each decision, which of them are
-#: hits and which are not.
+#: Positions of hits and misses in (tp, fp, fn, tn), for the rows of each label, or of each
+#: decision.
 _OF_LABELS = ((0, 2), (3, 1))
 _OF_DECISIONS = ((0, 1), (3, 2))
-#: Counts by which a formula is told from a sum.
+#: Counts at which a formula is compared with the sum, to find out whether they are equal.
 _TRIED = ((7.0, 3.0, 5.0, 11.0), (2.0, 9.0, 4.0, 1.0), (13.0, 1.0, 6.0, 8.0), (5.0, 5.0, 1.0, 17.0))
 _ROUNDING = 1e-12
 
 
 class Proportion(NamedTuple):
-    """A proportion: its factor, and the positions of its hits and misses."""
+    """A proportion in a sum: its factor, and the positions of its hits and misses."""
 
     factor: float
     hits: int
@@ -24,10 +24,10 @@ class Proportion(NamedTuple):
 
 
 def conditions_on_denominator(metric: _native.CountMetric) -> bool:
-    """Return whether a value is known from the share of one kind of rows in the denominator.
+    """Return whether a metric is a function of one proportion among the rows of its denominator.
 
-    Given the number of these rows it has the law of a proportion: of F1, 2 j / (1 + j) with the
-    share j of true positives among tp + fp + fn, exchanging these rows alone makes an exact test.
+    F1 is 2 j / (1 + j) with j the share of true positives among tp + fp + fn, so a test that
+    exchanges groups among these rows only is exact, as for a proportion.
     """
     if metric.is_proportion:
         return True
@@ -39,21 +39,21 @@ def conditions_on_denominator(metric: _native.CountMetric) -> bool:
 
 
 def sum_of_proportions(metric: _native.CountMetric) -> tuple[Proportion, ...]:
-    """Return the proportions of different rows of which a metric is a sum, if it is one."""
+    """Return the proportions of disjoint rows that a metric is a weighted sum of, if it is one."""
     for pairs in (_OF_LABELS, _OF_DECISIONS):
-        found = _sum_over(metric, pairs)
-        if found:
-            return found
+        proportions = _sum_over(metric, pairs)
+        if proportions:
+            return proportions
     return ()
 
 
 def _sum_over(
     metric: _native.CountMetric, pairs: tuple[tuple[int, int], tuple[int, int]]
 ) -> tuple[Proportion, ...]:
-    """Return the proportions of two sets of rows of which a metric is a sum.
+    """Return the two proportions that a metric is a weighted sum of; empty if it is not.
 
-    Such a sum is known from its values where both proportions are 0 or 1; that the metric is one is
-    seen at tables of other counts.
+    The factors follow from the values where both proportions are 0 or 1. Other counts then verify
+    that the metric equals the sum.
     """
 
     def value(*positions: int) -> float:

@@ -1,14 +1,14 @@
-"""Finding metrics by name, and making them known by name."""
+"""Looks metrics up by name, alias or scikit-learn function, and registers new ones."""
 
 from __future__ import annotations
 
 from ..errors import ArgumentError, ArgumentTypeError, UnknownMetricError
 from .known_metrics import known_metrics
 from .metric import AnyMetric, Metric
-from .of_sklearn import SAME, same_as
+from .of_sklearn import METRIC_OF_FUNCTION, same_as
 
 _METRICS: dict[str, Metric] = {}
-_NAMES: dict[str, str] = {}
+_NAME_BY_KEY: dict[str, str] = {}
 
 
 def _key(name: str) -> str:
@@ -28,15 +28,21 @@ def register(metric: Metric) -> Metric:
             f"metric is {metric!r}; accepted: a Metric, see count_metric", argument="metric"
         )
     if metric.is_counts:
-        _ = metric.native  # a formula that cannot be read is refused here
+        _ = metric.native  # raises if the formula cannot be read
     keys = [_key(name) for name in (metric.name, *metric.aliases)]
     for key in keys:
-        if _NAMES.get(key, metric.name) != metric.name:
-            raise ArgumentError(f"metric name {key!r} belongs to {_NAMES[key]!r} already")
+        if _NAME_BY_KEY.get(key, metric.name) != metric.name:
+            raise ArgumentError(
+                f"metric name {key!r} is already taken by {_NAME_BY_KEY[key]!r}. Choose another.",
+                argument="metric",
+            )
     if metric.name in _METRICS and _METRICS[metric.name] != metric:
-        raise ArgumentError(f"metric {metric.name!r} is registered already")
+        raise ArgumentError(
+            f"metric name {metric.name!r} is already taken by another metric. Choose another.",
+            argument="metric",
+        )
     _METRICS[metric.name] = metric
-    _NAMES.update(dict.fromkeys(keys, metric.name))
+    _NAME_BY_KEY.update(dict.fromkeys(keys, metric.name))
     return metric
 
 
@@ -48,29 +54,31 @@ def names() -> list[str]:
 def get(metric: AnyMetric) -> Metric:
     """Find a metric by name or alias; a Metric is returned as it is.
 
-    Functions and scorers of scikit-learn that mean a metric of the registry, such as
-    ``recall_score``, find it too.
+    Functions and scorers of scikit-learn that correspond to a registered metric, such as
+    ``recall_score``, are accepted too.
     """
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
-        same = same_as(metric)
-        if same is not None:
-            return _METRICS[same]
-        own = "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
+        sklearn_name = same_as(metric)
+        if sklearn_name is not None:
+            return _METRICS[sklearn_name]
+        hint_of_functions = (
+            "; a function of your own: see metrics.callable_metric" if callable(metric) else ""
+        )
         raise ArgumentTypeError(
             f"metric is {metric!r}; accepted: a name such as 'true_positive_rate', or a "
-            f"Metric{own}",
+            f"Metric{hint_of_functions}",
             argument="metric",
         )
     key = _key(metric)
-    name = _NAMES.get(key) or SAME.get(key)
+    name = _NAME_BY_KEY.get(key) or METRIC_OF_FUNCTION.get(key)
     if name is not None:
         return _METRICS[name]
     import difflib
 
-    near = difflib.get_close_matches(_key(metric), _NAMES, n=3, cutoff=0.5)
-    near_names = list(dict.fromkeys(_NAMES[key] for key in near))
+    near = difflib.get_close_matches(_key(metric), _NAME_BY_KEY, n=3, cutoff=0.5)
+    near_names = list(dict.fromkeys(_NAME_BY_KEY[key] for key in near))
     hint = f"; did you mean {' or '.join(map(repr, near_names))}?" if near_names else ""
     raise UnknownMetricError(
         f"metric is {metric!r}, which is not in the registry{hint} "
@@ -80,7 +88,7 @@ def get(metric: AnyMetric) -> Metric:
 
 
 def table() -> list[dict[str, str]]:
-    """Return the registry as rows of text: what the docs and ``fairaudit metrics`` print."""
+    """Return the registry as rows of text, for the docs and ``fairaudit metrics``."""
     exchanged = {
         "denominator": "rows of the denominator",
         "label": "rows of the same label",

@@ -1,4 +1,4 @@
-"""Values that metrics sum over rows: scores by label, fractions, counts of weighted rows."""
+"""The values that metrics sum over rows: ranks, fractions, or weighted counts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..errors import ArgumentError, FairAuditError, FunctionError
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
 Columns = Mapping[str, NDArray[Any]]
-#: The value of each of some rows.
+#: A function of columns that returns one value per row.
 RowFunction = Callable[[Mapping[str, Floats]], Floats]
-#: The attribute by which a function says that it looks at one row at a time.
+#: Attribute that marks functions whose value for a row depends on that row alone.
 _OF_ONE_ROW = "_fairaudit_of_one_row"
-#: The largest row value is not larger than this, nor smaller than its inverse.
+#: The largest absolute row value must lie between the inverse of this and this.
 MAX_SIZE = 1e70
 #: Adds up row values over each unit: rows, or clusters of rows.
 Sums = Callable[[Floats], Floats]
@@ -35,39 +35,39 @@ class Exchange:
     scaling: str
     sums: Sums
     call: _native.Call
-    #: Of each code of a group, its place among the groups of the test, if not all take part; of
-    #: ranks of rows only.
+    #: For ranks of rows only: the position of each group code among the tested groups, if not all
+    #: are tested.
     places: NDArray[np.uint16] | None = None
 
     def of_rows(self, codes: Codes) -> Codes:
-        """Return codes of units by row."""
+        """Return the code of the unit of each row."""
         return codes if self.units.of_row is None else codes[self.units.of_row]
 
     def single_units(self) -> _native.Units:
-        """Return the units without their rows, where sums of units are given."""
+        """Return the units without their rows, for values that are already summed by unit."""
         return _native.Units(self.units.group, self.units.n_groups, stratum=self.units.stratum)
 
 
 class RowValues(Protocol):
-    """Numbers by row, with the weights multiplied in."""
+    """Numbers by row, multiplied by the weights."""
 
     def taken(self, rows: Any) -> RowValues:
-        """Return those of some rows."""
+        """Return the values of some rows."""
 
     def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
         """Return the native test."""
 
     def gap(self, share: Floats) -> float:
-        """Return the gap of two groups: every row belongs to the first one by a share."""
+        """Return the gap of two groups, given the share of each row that is in the first."""
 
     def terms(self) -> tuple[Floats, Floats] | None:
-        """Return numerator and denominator of a ratio of sums; None of other metrics."""
+        """Return numerator and denominator of a ratio of sums; None for other metrics."""
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-        """Return samples of the weak null: the metric is 0 in every cell of units."""
+        """Return samples of the weak null, with values centred in every cell of units."""
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
-        """Say what some rows have too little of; None when the values do not tell."""
+        """Describe why some rows have no value; None if that depends on weights and clusters."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class RankValues:
     weight: Floats | None
 
     def taken(self, rows: Any) -> RankValues:
-        """Return those of some rows."""
+        """Return the values of some rows."""
         weight = None if self.weight is None else self.weight[rows]
         return RankValues(self.score[rows], self.positive[rows], weight)
 
@@ -97,7 +97,7 @@ class RankValues:
         )
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-        """Return samples of the influence of rows: the AUC as if it were a mean."""
+        """Return samples of the weak null, with the AUC linearised as a mean of influences."""
         influence = np.zeros(len(self.score))
         of_rows = exchange.of_rows(cell)
         for code in range(int(cell.max(initial=0)) + 1):
@@ -108,7 +108,7 @@ class RankValues:
         return _weak_means(influence, exchange, cell)
 
     def gap(self, share: Floats) -> float:
-        """Return the gap of two groups: every row belongs to the first one by a share."""
+        """Return the gap of two groups, given the share of each row that is in the first."""
         weight = np.ones(len(share)) if self.weight is None else self.weight
         group = np.repeat(np.array([0, 1], dtype=np.uint16), len(share))
         weights = np.concatenate([weight * share, weight * (1 - share)])
@@ -121,10 +121,10 @@ class RankValues:
         return first - second
 
     def terms(self) -> None:
-        """Return nothing: ranks are no sums."""
+        """Return None: the AUC is not a ratio of sums."""
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
-        """Say what some rows have too little of: labels of one kind."""
+        """Describe why some rows have no value: too few of one label."""
         positive = self.positive[rows]
         if self.weight is not None:
             positive = positive[self.weight[rows] > 0]
@@ -134,13 +134,13 @@ class RankValues:
 
 @dataclass(frozen=True)
 class RatioValues:
-    """A fraction by row; without a denominator every row counts once."""
+    """Numerator and denominator of each row; without a denominator it is 1 in every row."""
 
     numerator: Floats
     denominator: Floats | None
 
     def taken(self, rows: Any) -> RatioValues:
-        """Return those of some rows."""
+        """Return the values of some rows."""
         below = None if self.denominator is None else self.denominator[rows]
         return RatioValues(self.numerator[rows], below)
 
@@ -159,7 +159,7 @@ class RatioValues:
         )
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-        """Return samples of a - theta d and d, theta being that of the cell."""
+        """Return samples of a - theta d and d, where theta is the ratio in the cell."""
         below = np.ones(len(self.numerator)) if self.denominator is None else self.denominator
         of_rows = exchange.of_rows(cell)
         n = int(cell.max(initial=0)) + 1
@@ -177,7 +177,7 @@ class RatioValues:
         )
 
     def gap(self, share: Floats) -> float:
-        """Return the gap of two groups: every row belongs to the first one by a share."""
+        """Return the gap of two groups, given the share of each row that is in the first."""
         above, below = self.terms()
         first, second = (float(above @ part) / float(below @ part) for part in (share, 1 - share))
         return float(first - second)
@@ -188,36 +188,36 @@ class RatioValues:
         return self.numerator, np.ones(len(self.numerator)) if below is None else below
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
-        """Leave it to the weights and clusters to say what is short."""
+        """Return None: whether there is a value depends on weights and clusters."""
         del rows
         return None
 
 
 @dataclass(frozen=True)
 class MeanOfParts:
-    """A value that each row has of its own columns alone, computed some rows at a time.
+    """The mean of a value that depends on one row at a time, computed in blocks of rows.
 
-    A test of their mean takes the memory of the values once: no array of all of them is made here.
+    Values are streamed to the test, so that they are in memory once and not twice.
     """
 
     metric: str
     source: RowFunction
     columns: Columns
-    #: None: every row counts once.
+    #: None: the denominator is 1 in every row.
     denominator: ClassVar[None] = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def taken(self, rows: Any) -> MeanOfParts:
-        """Return those of some rows."""
+        """Return the values of some rows."""
         columns = {name: column[rows] for name, column in self.columns.items()}
         return replace(self, columns=columns)
 
     def parts(self) -> Iterator[Floats]:
-        """Yield the values of consecutive rows, and raise at last if some are not what they may be.
+        """Yield the values of consecutive rows, and raise at the end if some are not accepted.
 
-        After one that is not finite the rest is counted only.
+        After the first value that is not finite, the rest is only counted.
         """
         named, n_bad, largest = (self.metric, "numerator"), 0, 0.0
         for part in split_ranges(len(self)):
@@ -254,11 +254,11 @@ class MeanOfParts:
         )
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-        """Return samples of a - theta, theta being that of the cell."""
+        """Return samples of a - theta, where theta is the mean in the cell."""
         return self._whole.weak(exchange, cell)
 
     def gap(self, share: Floats) -> float:
-        """Return the gap of two groups: every row belongs to the first one by a share."""
+        """Return the gap of two groups, given the share of each row that is in the first."""
         return self._whole.gap(share)
 
     def terms(self) -> tuple[Floats, Floats]:
@@ -266,20 +266,20 @@ class MeanOfParts:
         return self._whole.terms()
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
-        """Leave it to the weights and clusters to say what is short."""
+        """Return None: whether there is a value depends on weights and clusters."""
         del rows
         return None
 
 
 @dataclass(frozen=True)
 class CountValues:
-    """Weights by row and class, of a metric that is no fraction."""
+    """Weights by row and class, for a count metric that is not a fraction."""
 
     counts: Floats
     native: _native.CountMetric
 
     def taken(self, rows: Any) -> CountValues:
-        """Return those of some rows."""
+        """Return the values of some rows."""
         return CountValues(self.counts[rows], self.native)
 
     def test(self, exchange: Exchange, within_labels: bool) -> _native.PermutationTest:
@@ -295,7 +295,7 @@ class CountValues:
         )
 
     def weak(self, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-        """Return samples of the influence of rows: the metric as if it were a mean."""
+        """Return samples of the weak null, with the metric linearised as a mean of influences."""
         of_rows = exchange.of_rows(cell)
         n = int(cell.max(initial=0)) + 1
         totals = np.stack([np.bincount(of_rows, column, n) for column in self.counts.T], axis=1)
@@ -304,7 +304,7 @@ class CountValues:
         return _weak_means((self.counts * of_cells[of_rows]).sum(axis=1), exchange, cell)
 
     def gap(self, share: Floats) -> float:
-        """Return the gap of two groups: every row belongs to the first one by a share."""
+        """Return the gap of two groups, given the share of each row that is in the first."""
         first, second = (
             self.native.evaluate((self.counts * part[:, None]).sum(axis=0).tolist()).value
             for part in (share, 1 - share)
@@ -312,16 +312,16 @@ class CountValues:
         return float(first - second)
 
     def terms(self) -> None:
-        """Return nothing: a formula is no ratio of sums."""
+        """Return None: the formula is not a ratio of sums."""
 
     def shortage(self, rows: NDArray[np.bool_]) -> str | None:
-        """Leave it to the weights and clusters to say what is short."""
+        """Return None: whether there is a value depends on weights and clusters."""
         del rows
         return None
 
 
 def _weak_means(influence: Floats, exchange: Exchange, cell: Codes) -> _native.WeakNull:
-    """Return samples of influences, which add up to 0 in every cell of units, as a mean."""
+    """Return samples of the mean of influences, which add up to 0 in every cell of units."""
     sizes = np.bincount(cell)
     return _native.WeakNull.rows(
         sizes[cell] * exchange.sums(influence),
@@ -334,25 +334,25 @@ def _weak_means(influence: Floats, exchange: Exchange, cell: Codes) -> _native.W
 
 
 def few_labels(n_positive: int, n_negative: int) -> str:
-    """Say of which label a group has few rows."""
+    """Describe the label that a group has few rows of."""
     few, what = fewer_of_labels(n_positive, n_negative)
     return f"{few} {what}"
 
 
 def fewer_of_labels(n_positive: int, n_negative: int) -> tuple[int, str]:
-    """Return the number of rows of the rarer label, and what they are."""
+    """Return the number of rows of the rarer label, and a description of them."""
     few, kind = min((n_positive, "positive"), (n_negative, "negative"))
     return few, f"row{'' if few == 1 else 's'} with a {kind} label"
 
 
 def of_one_row(function: RowFunction) -> RowFunction:
-    """Mark a function whose value of a row depends on the columns of this row alone."""
+    """Mark a function whose value for a row depends on the columns of this row alone."""
     setattr(function, _OF_ONE_ROW, True)
     return function
 
 
 def is_of_one_row(source: Any) -> TypeGuard[RowFunction]:
-    """Return whether a row value is a function that was marked so."""
+    """Return whether a row value is a function that `of_one_row` marked."""
     return getattr(source, _OF_ONE_ROW, False) is True
 
 
@@ -372,9 +372,9 @@ def _computed(name: str, argument: str, source: Any, columns: Columns, n_rows: i
         raise
     except Exception as error:
         raise FunctionError(
-            f"{argument} of {name} failed on {n_rows:,} rows: {type(error).__name__}: {error}; "
-            "accepted: one finite number for each row",
-            mentions=(argument,),
+            f"{argument} of {name} failed on {n_rows:,} rows: {type(error).__name__}: {error}. "
+            "Return one finite number for each row.",
+            argument=argument,
         ) from error
 
 
@@ -385,12 +385,12 @@ def _not_finite(
         f"{argument} of {name} gives an array of shape {shape} with "
         f"{n_bad} values that are not finite; accepted: one finite number for "
         f"each of the {n_rows} rows",
-        mentions=(argument,),
+        argument=argument,
     )
 
 
 def check_size(name: str, argument: str, values: Floats) -> None:
-    """Raise when sums of the third powers of row values would be no numbers."""
+    """Raise if sums of third powers of the row values would overflow or underflow."""
     _check_largest(name, argument, _largest(values))
 
 
@@ -401,21 +401,23 @@ def _largest(values: Floats) -> float:
 def _check_largest(name: str, argument: str, largest: float) -> None:
     if largest and not 1 / MAX_SIZE <= largest <= MAX_SIZE:
         raise ArgumentError(
-            f"{argument} of {name} has values of up to {largest:g} in size; accepted: a largest "
-            f"one from {1 / MAX_SIZE:g} to {MAX_SIZE:g} (the same values in another unit)",
-            mentions=(argument,),
+            f"{argument} of {name} has absolute values of up to {largest:g}; accepted: a largest "
+            f"one from {1 / MAX_SIZE:g} to {MAX_SIZE:g} (values in another unit)",
+            argument=argument,
         )
 
 
 def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) -> None:
-    """Raise when row values are not within the range that the user gave."""
+    """Raise if row values are outside the range that the user gave."""
     if bounds is None or callable(bounds):
         return
     low, high = bounds
     if below is not None and below.size and below.min() < 0:
         raise ArgumentError(
-            f"denominator of {name} is {below.min():g} in a row; accepted with bounds: numbers "
-            "of at least 0"
+            f"denominator of {name} is {below.min():g} in a row, but bounds need denominators of "
+            "at least 0. Remove bounds, or change the sign of such rows.",
+            argument="denominator",
+            mentions=("bounds",),
         )
     slack = 1e-12 * max(abs(low), abs(high))
     for part in split_ranges(len(above)):
@@ -424,10 +426,10 @@ def check_bounds(name: str, bounds: Any, above: Floats, below: Floats | None) ->
         if not outside.any():
             continue
         row = part.start + int(np.argmax(outside))
-        shown = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
+        value = f"{above[row]:g}" if below is None else f"{above[row]:g} of {below[row]:g}"
         raise ArgumentError(
-            f"{name} is {shown} in row {row}; accepted: from {low:g} to {high:g}, its bounds",
-            argument=name,
+            f"{name} is {value} in row {row}; accepted: {low:g} to {high:g}, its bounds",
+            argument="bounds",
         )
 
 
@@ -439,7 +441,7 @@ def as_floats(columns: Columns) -> dict[str, Floats]:
 def value_of(source: Any, columns: Columns) -> NDArray[Any]:
     """Return the value of every row that a function or a column gives."""
     floats = as_floats(columns)
-    # What is too large is refused, with its name.
+    # Overflow is reported later, with the name of the argument.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(floats[source] if isinstance(source, str) else source(floats))
 
@@ -447,7 +449,7 @@ def value_of(source: Any, columns: Columns) -> NDArray[Any]:
 def rank_influence(
     score: NDArray[Any], positive: NDArray[Any], weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Return the influence of rows on the AUC, ties 1/2."""
+    """Return the influence of rows on the AUC, with ties counted as 1/2."""
     weight = np.ones(len(score)) if weight is None else weight
     positive = positive.astype(bool)
     _, level = np.unique(score, return_inverse=True)

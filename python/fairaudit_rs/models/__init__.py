@@ -1,8 +1,8 @@
-"""The model protocol, our models, and adapters that make them from fitted ones.
+"""The model protocol, the models of this package, and adapters from fitted models.
 
 A model of this package offers four methods (`Model`): `decision_function`, `decision`,
 `predict_proba` and `distance`. `LinearModel` and `KernelModel` are made from numbers, `TorchModel`
-from a module, and `adapt` makes the right one of whatever was fitted elsewhere.
+from a module, and `adapt` converts models that were fitted elsewhere.
 """
 
 from .adapt import Model, adapt

@@ -1,4 +1,4 @@
-"""The model protocol, and the adapter that makes our models from fitted ones."""
+"""The model protocol, and `adapt`, which converts fitted models to models of this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sklearn import from_sklearn, is_tree
 
 @runtime_checkable
 class Model(Protocol):
-    """The protocol of models; any class with these methods is a model."""
+    """The protocol of models: any class with these methods is a model."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the score of every row, before any link."""
@@ -38,16 +38,16 @@ class Model(Protocol):
 
 
 def adapt(model: Any, threshold: float | None = None) -> Model:
-    """Return a model of this package, whatever is given.
+    """Return any supported model as a model of this package.
 
     Parameters
     ----------
     model : Model, torch.nn.Module or fitted scikit-learn estimator
-        A model of ours is returned as it is, a torch module becomes a `TorchModel`, and
-        `from_sklearn` tells which estimators are accepted.
+        A model of this package is returned as it is, a torch module becomes a `TorchModel`, and
+        `from_sklearn` lists the estimators that are accepted.
     threshold : float, optional
-        Where the decision becomes 1, as for the model that is returned. By default that of
-        the model itself; for a torch module probability 0.5.
+        Rows that reach it get decision 1; see the model that is returned. By default the
+        threshold of the model itself; for a torch module probability 0.5.
 
     Returns
     -------
@@ -65,9 +65,10 @@ def adapt(model: Any, threshold: float | None = None) -> Model:
     if isinstance(model, Model):
         if threshold is not None:
             raise ArgumentTypeError(
-                f"threshold goes with models that are adapted; this {type(model).__name__} decides "
-                "by itself",
+                "threshold is only for models that are converted, and this "
+                f"{type(model).__name__} makes its own decisions. Omit threshold.",
                 argument="threshold",
+                code="conflicting-arguments",
             )
         return model
     if sklearn_names(model) or is_tree(model):

@@ -1,4 +1,4 @@
-"""Models with one score and a threshold."""
+"""The base class of models with one score and a threshold."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ LINKS: tuple[Link, ...] = get_args(Link)
 
 
 class BinaryModel(ABC):
-    """A score of the features, and the threshold from which on the decision is 1.
+    """A score of the features and a threshold: rows whose score reaches it get decision 1.
 
     Attributes
     ----------
     threshold : float
         As given: a probability with link ``"logit"``, a score with link ``"identity"``.
     link : {"logit", "identity"}
-        What the score is: log-odds, or a number with no meaning of its own.
+        The meaning of the score: log-odds, or any other number.
     boundary : float
-        The score from which on the decision is 1.
+        The lowest score with decision 1.
     feature_names : tuple of str or None
         Names of the features, in the order of the model.
     classes : tuple or None
-        Labels 0 and 1 as the model was fitted on them; None where it knows of none.
+        The labels that the model was fitted on, which stand for 0 and 1; None if unknown.
     scores : Scores
-        What gives the score of rows, as a gradient flow follows it.
+        The function from rows to scores that a gradient flow follows.
     fill : dict
-        What stands for missing values, by name or position of the column: that of the imputer of a
-        pipeline.
+        The values that replace missing ones, by name or position of the column: those of the
+        imputer of a pipeline.
     """
 
     classes: tuple[Any, Any] | None = None
@@ -70,7 +70,7 @@ class BinaryModel(ABC):
         self.boundary = math.log(value / (1 - value)) if chosen == "logit" else value
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another model scores and decides all rows alike, by the same numbers."""
+        """Return whether another model has the same scores, threshold, names and classes."""
         if not isinstance(other, BinaryModel) or type(self) is not type(other):
             return NotImplemented
         mine, theirs = (
@@ -83,7 +83,7 @@ class BinaryModel(ABC):
         return hash((type(self), self.threshold, self.link, self.feature_names))
 
     def with_threshold(self, threshold: float | None) -> Self:
-        """Return the same model with another threshold, None for that of its link."""
+        """Return the same model with another threshold; None is the default of its link."""
         other = copy.copy(self)
         other._decide_by(threshold, self.link)
         return other
@@ -106,24 +106,24 @@ class BinaryModel(ABC):
         Raises
         ------
         ArgumentError
-            With link ``"identity"``: margins and regression values are no probabilities.
+            With link ``"identity"``: margins and regression values are not log-odds.
         """
         if self.link != "logit":
             raise ArgumentError(
-                "predict_proba needs link='logit'; this model has link='identity', so that its "
-                "score is no log-odds; use decision_function, or pass link='logit' if it is one",
-                mentions=("link",),
+                "predict_proba needs link='logit', but this model has link='identity', so its "
+                "score is not a log-odds. Use decision_function, or link='logit' if it is one.",
+                argument="link",
             )
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(-self.decision_function(X)))
 
     def _probability_rounding(self) -> float:
-        """How far a score must be from the boundary for its probability to tell the side."""
+        """Return how far from the boundary a score must be for its probability to show the side."""
         if self.link != "logit":
             return 0.0
         return 8 * EPSILON / min(self.threshold, 1 - self.threshold)
 
 
 def intercept_of(value: Any) -> float:
-    """Return the intercept; scikit-learn's shape (1,) is accepted too."""
+    """Return the intercept as a number; scikit-learn's shape (1,) is accepted too."""
     return arguments.finite("intercept", np.asarray(value) if np.ndim(value) else value)

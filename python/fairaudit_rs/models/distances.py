@@ -1,4 +1,4 @@
-"""How far rows are from the decision boundary."""
+"""The class `Distances`: how far rows are from the decision boundary, and where they would move."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ EPSILON = float(np.finfo(np.float64).eps)
 class Distances:
     """Distance of every row to the decision boundary: inf of cost(x, x') over C(x') != C(x).
 
-    An array of the distances to NumPy (``np.asarray(distances)``); besides, what the rows are
-    decided now, and where a row would have to move.
+    NumPy treats it as the array of distances (``np.asarray(distances)``). It also holds the
+    current decisions, and can compute where a row would have to move.
 
     Attributes
     ----------
     values : ndarray of float64
-        At least 0; infinite where no move flips the decision, or none was found.
+        At least 0; infinite where no move flips the decision, or where none was found.
     decisions : ndarray of bool
         The decision C(x) of every row.
     kind : str
@@ -57,7 +57,7 @@ class Distances:
             raise ArgumentError(
                 f"values has {values.ndim} dimensions; accepted: one per row", argument="values"
             )
-        # The smallest is NaN when one is; a mask of all rows is made only to name the row.
+        # The minimum is NaN if any value is; the mask is computed only to name the row.
         if len(values) and not values.min() >= 0:
             row = int((~(values >= 0)).argmax())
             raise ArgumentError(
@@ -73,7 +73,8 @@ class Distances:
         if decisions.dtype != np.bool_:
             if decisions.dtype.kind not in "iuf" or not np.isin(decisions, (0, 1)).all():
                 raise ArgumentTypeError(
-                    "decisions holds other values than booleans, or 0 and 1", argument="decisions"
+                    "decisions holds other values than booleans. Pass booleans, or 0 and 1.",
+                    argument="decisions",
                 )
             decisions = decisions.astype(np.bool_)
         object.__setattr__(self, "values", values)
@@ -81,12 +82,12 @@ class Distances:
 
     @classmethod
     def _of_scores(cls, scores: NDArray[np.float64], threshold: float) -> Distances:
-        """Return the distances of finite scores, in which another look would find nothing."""
+        """Return the distances of finite scores, without the checks of the constructor."""
         values = scores - threshold
         np.abs(values, out=values)
-        made = cls.__new__(cls)
-        made.__dict__.update(values=values, decisions=scores >= threshold, kind="score margin")
-        return made
+        distances = cls.__new__(cls)
+        distances.__dict__.update(values=values, decisions=scores >= threshold, kind="score margin")
+        return distances
 
     def __len__(self) -> int:
         return len(self.values)
@@ -119,8 +120,8 @@ class Distances:
         Returns
         -------
         ndarray of shape (len(rows), n_features), or None
-            NaN in the rows that cannot move, or for which no boundary point was found. None
-            when the distances do not come from a model of the features.
+            NaN for rows that cannot move, or for which no boundary point was found. None if the
+            distances do not come from a model of the features.
 
         Notes
         -----
@@ -131,41 +132,46 @@ class Distances:
             return None
         positions = np.atleast_1d(np.asarray(rows))
         if positions.ndim != 1:
-            raise ArgumentError(f"rows has {positions.ndim} dimensions; accepted: one")
+            raise ArgumentError(
+                f"rows has {positions.ndim} dimensions; accepted: one", argument="rows"
+            )
         if positions.dtype == np.bool_:
             if len(positions) != len(self):
                 raise ArgumentError(
-                    f"rows is a mask of {len(positions):,} rows; accepted: {len(self):,}"
+                    f"rows is a mask of {len(positions):,} rows; accepted: {len(self):,}",
+                    argument="rows",
                 )
             positions = np.flatnonzero(positions)
         elif not len(positions):
             positions = positions.astype(np.intp)
         elif positions.dtype.kind not in "iu":
             raise ArgumentTypeError(
-                f"rows has dtype {positions.dtype}; accepted: positions of rows, or a mask"
+                f"rows has dtype {positions.dtype}; accepted: positions of rows, or a mask",
+                argument="rows",
             )
         outside = (positions < 0) | (positions >= len(self))
         if outside.any():
             raise ArgumentError(
-                f"rows contains {positions[outside][0]}; accepted: 0 to {len(self) - 1:,}"
+                f"rows contains {positions[outside][0]}; accepted: 0 to {len(self) - 1:,}",
+                argument="rows",
             )
         return self.move(positions.astype(np.intp))
 
 
 def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
-    """Return |score - threshold| as the distance of every row, when there is no model at hand.
+    """Return |score - threshold| as the distance of every row, for use without a model.
 
     Parameters
     ----------
     y_score : array-like of shape (n_rows,)
         Scores.
     threshold : float
-        The decision is 1 from here on.
+        Rows that reach it get decision 1.
 
     Returns
     -------
     Distances
-        Of kind ``"score margin"``; moved rows are not defined.
+        Distances of kind ``"score margin"``, whose `moved` returns None.
 
     Examples
     --------
@@ -178,14 +184,14 @@ def score_distance(y_score: Any, threshold: float = 0.5) -> Distances:
 
 
 def margins_of_scores(scores: NDArray[np.float64], threshold: float) -> Distances:
-    """Return the distances of scores that a table holds; it says nothing of what is missing."""
+    """Return the distances of the scores of a table, in which some may be missing or infinite."""
     if count_not_finite(scores)[0]:
         missing = np.flatnonzero(np.isnan(scores))
         if len(missing):
             raise DataError(
-                f"y_score is missing in row {missing[0]}; accepted: a score for every row",
+                f"y_score is missing in row {missing[0]}. Pass a score for every row.",
                 argument="y_score",
             )
-        # It tells which are infinite.
+        # Raises, with the rows that are infinite.
         return score_distance(scores, threshold)
     return Distances._of_scores(scores, threshold)

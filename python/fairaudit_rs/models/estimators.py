@@ -1,4 +1,4 @@
-"""Checks of scikit-learn estimators, without importing it."""
+"""Helpers that recognise and read estimators of scikit-learn without importing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentTypeError
 
-#: Searches within searches that are looked through.
+#: Maximum depth of nested searches.
 _MOST_SEARCHES = 10
 
 
@@ -17,10 +17,11 @@ def sklearn_names(model: Any) -> list[str]:
 
 
 def fitted_value(model: Any, attribute: str) -> Any:
-    """Return what an estimator has learned, dense."""
+    """Return a fitted attribute of an estimator, as a dense array."""
     if not hasattr(model, attribute):
         raise ArgumentError(
-            f"model is a {type(model).__name__} without {attribute}; accepted: a fitted one",
+            f"model is a {type(model).__name__} without {attribute}, so it is not "
+            "fitted. Fit it first.",
             argument="model",
         )
     value = getattr(model, attribute)
@@ -28,14 +29,14 @@ def fitted_value(model: Any, attribute: str) -> Any:
 
 
 def best_of(model: Any) -> Any:
-    """Return what searches within searches found; anything else as it is."""
+    """Return the best estimator of a search, or of nested searches; other models as they are."""
     for _ in range(_MOST_SEARCHES):
-        # An object that has every attribute is no search.
+        # A mock has every attribute, but is not of scikit-learn.
         if not (sklearn_names(model) and hasattr(model, "best_estimator_")):
             return model
         model = model.best_estimator_
     raise ArgumentTypeError(
-        f"model is a {type(model).__name__} with more than {_MOST_SEARCHES} searches within each "
-        "other; accepted: a fitted estimator of scikit-learn",
+        f"model is a {type(model).__name__} with more than {_MOST_SEARCHES} nested searches; "
+        "accepted: a fitted estimator of scikit-learn",
         argument="model",
     )

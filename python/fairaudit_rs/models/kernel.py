@@ -1,4 +1,4 @@
-"""Kernel models: the distance to the boundary in the space of the kernel."""
+"""`KernelModel`: scores that are sums of kernels, and distances in the space of the kernel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .distances import EPSILON, Distances
 
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
-#: Entries of a kernel matrix that are held at a time.
+#: Maximum number of entries of a kernel matrix in memory.
 _BLOCK = 1 << 21
-#: Newton steps, and halvings, on the way to a boundary point.
+#: Maximum number of Newton steps, and of bisections, to find a boundary point.
 _NEWTON_STEPS = 50
 _HALVINGS = 53
 
@@ -43,7 +43,7 @@ class KernelFunction(Value):
     @cached_property
     def centre(self) -> Floats:
         """The centre that is subtracted from all rows."""
-        # Differences alone matter to rbf; around 0 they round least (few may be far away).
+        # rbf depends on differences only, which round least near 0; the median ignores outliers.
         centre = np.median(self.support_vectors, axis=0) if self.name == "rbf" else 0.0
         return np.broadcast_to(centre, self.support_vectors.shape[1:])
 
@@ -54,11 +54,11 @@ class KernelFunction(Value):
 
     @cached_property
     def squares(self) -> Floats:
-        """Their squared lengths."""
+        """The squared lengths of the centred support vectors."""
         return np.asarray(np.einsum("ij,ij->i", self.points, self.points))
 
     def of_centred(self, rows: Floats) -> Floats:
-        """Return k(row, support vector) of rows that are centred."""
+        """Return k(row, support vector) of centred rows."""
         products: Floats = rows @ self.points.T
         if self.name == "linear":
             return products
@@ -76,7 +76,7 @@ class KernelFunction(Value):
 
 @dataclass(frozen=True, eq=False)
 class KernelScores(Value):
-    """Sums of kernels at the same support vectors, one for each row of coefficients."""
+    """Scores that are sums of kernels at the same support vectors, with coefficients each."""
 
     kernel: KernelFunction
     dual_coef: Floats
@@ -84,16 +84,16 @@ class KernelScores(Value):
 
     @property
     def n_scores(self) -> int:
-        """How many a row has."""
+        """The number of scores of a row."""
         return len(self.dual_coef)
 
     @property
     def n_features(self) -> int | None:
-        """Of a row, None if any number will do."""
+        """The number of features of a row; None if it can be any."""
         return int(self.kernel.support_vectors.shape[1])
 
     def score_rows(self, rows: Floats) -> Floats:
-        """Return the scores of rows, one column for each."""
+        """Return the scores of rows, one column per score."""
         scores = np.empty((len(rows), self.n_scores))
         for part in _parts(len(rows), self.dual_coef.shape[1]):
             centred = rows[part] - self.kernel.centre
@@ -102,14 +102,14 @@ class KernelScores(Value):
 
 
 class KernelModel(BinaryModel):
-    """A score that is a sum of kernels: a support vector machine, kernel ridge, kernel logistic.
+    """A score that is a sum of kernels: support vector machine, kernel ridge, kernel logistic.
 
     The score is ``f(x) = sum_i dual_coef[i] k(support_vectors[i], x) + intercept``.
 
     Parameters
     ----------
     support_vectors : array-like of shape (n_support, n_features)
-        The points the kernels sit at.
+        The points of the kernels.
     dual_coef : array-like of shape (n_support,)
         Their coefficients alpha, with their sign; shape (1, n_support) is accepted too.
     intercept : float
@@ -123,8 +123,8 @@ class KernelModel(BinaryModel):
     coef0 : float
         Constant of the polynomial, at least 0.
     threshold : float, optional
-        The decision is 1 from here on. By default 0 (the margin of an SVM), or probability 0.5
-        with link ``"logit"``.
+        Rows that reach it get decision 1. By default 0 (the margin of an SVM), or probability
+        0.5 with link ``"logit"``.
     link : {"auto", "logit", "identity"}
         As for `LinearModel`: ``"auto"`` takes ``"logit"`` when a threshold strictly between 0
         and 1 is given, ``"identity"`` otherwise.
@@ -134,8 +134,8 @@ class KernelModel(BinaryModel):
     Notes
     -----
     `predict_proba` is for scores that are log-odds (kernel logistic regression, link
-    ``"logit"``). The margin of an SVM and the value of kernel ridge are no probabilities, and
-    asking for one is an error.
+    ``"logit"``). It raises for the margin of an SVM and the value of kernel ridge, which are not
+    log-odds.
 
     Examples
     --------
@@ -219,14 +219,14 @@ class KernelModel(BinaryModel):
             d(x) = |f(x) - boundary| / sqrt(alpha' K alpha).
 
         The square, as printed there, would give Phi an infinite density at the boundary, which
-        breaks Assumption 1. The distance is that to the hyperplane in the space of the kernel;
-        not every point of that space is the image of a row, so it is a lower bound of the cost
+        breaks Assumption 1. This is the distance to the hyperplane in the space of the kernel.
+        Not every point of that space is the image of a row, so it is a lower bound of the cost
         of moving a row. With the linear kernel it is the distance of `LinearModel` with norm l2.
 
         `Distances.moved` therefore finds a boundary point for the rows themselves: Newton
-        steps along the gradient of f, or where they fail the way to the nearest support vector
-        on the other side, then halving towards the boundary. It shows which change would flip
-        the decision; its cost is not the distance. NaN where no such point was found.
+        steps along the gradient of f or, where they fail, the segment to the nearest support
+        vector on the other side, then bisection towards the boundary. The point shows a change
+        that flips the decision; its cost is not the distance. NaN where none was found.
 
         References
         ----------
@@ -263,10 +263,10 @@ class KernelModel(BinaryModel):
         size = float(np.abs(alpha) @ np.sqrt(diagonal)) ** 2
         if not total > 4 * EPSILON * size:
             raise DataError(
-                f"dual_coef cancel: alpha' K alpha is {total:.3g} beside terms of {size:.3g}, lost "
-                "in rounding; accepted: a model whose score varies (a ridge penalty that is not "
-                "close to 0)",
-                mentions=("dual_coef",),
+                f"dual_coef cancel: alpha' K alpha is {total:.3g} beside terms of {size:.3g}, "
+                "which is lost in rounding. Refit the model with a larger ridge penalty, so that "
+                "its score varies.",
+                argument="dual_coef",
             )
         return float(np.sqrt(total))
 
@@ -277,11 +277,11 @@ class KernelModel(BinaryModel):
         return score + self.intercept
 
     def _margin(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Return the margin of some rows, and how far rounding may take it."""
+        """Return the margins of some rows, and bounds of their rounding errors."""
         centred = rows - self._basis.centre
         kernel = self._basis.of_centred(centred)
         margin = kernel @ self.dual_coef + (self.intercept - self.boundary)
-        # A product of rows x and z rounds by |x| |z|; what the kernel makes of that is its slope.
+        # A product of rows x and z rounds by |x| |z|, which the slope of the kernel scales.
         lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred))[:, None]
         products = lengths * np.sqrt(self._basis.squares)
         if self.kernel == "rbf":
@@ -309,91 +309,94 @@ class KernelModel(BinaryModel):
 
     def _moved(self, rows: Floats) -> Floats:
         """Return boundary points of a block of rows; NaN where none was found."""
-        margin, past = self._margin(rows)
+        margin, tolerance = self._margin(rows)
         side = np.where(margin >= 0, 1.0, -1.0)
         current = rows.copy()
-        found = np.zeros(len(rows), dtype=bool)
-        # Gradients fade out, so a step goes no further than the support vectors are.
+        crossed = np.zeros(len(rows), dtype=bool)
+        # Far from the support vectors gradients vanish, so steps are limited to their distance.
         longest = np.full(len(rows), np.inf)
         if self.kernel != "linear":
             away = np.linalg.norm(rows - self._basis.centre, axis=1)
             longest = 2 * (np.sqrt(self._basis.squares.max()) + away)
         for _ in range(_NEWTON_STEPS):
-            active = np.flatnonzero(~found)
+            active = np.flatnonzero(~crossed)
             if not len(active):
                 break
             gradient = self._gradient(current[active])
             largest = np.abs(gradient).max(axis=1)
-            way = gradient / largest[:, None]
-            steepness = np.linalg.norm(way, axis=1)
-            wanted = -margin[active] - 2 * side[active] * past[active]
+            direction = gradient / largest[:, None]
+            steepness = np.linalg.norm(direction, axis=1)
+            wanted = -margin[active] - 2 * side[active] * tolerance[active]
             length = np.minimum(np.abs(wanted) / (steepness * largest), longest[active])
             step = np.sign(wanted) * length / steepness
-            current[active] += np.where(largest > 0, step, 0.0)[:, None] * np.nan_to_num(way)
-            margin[active], past[active] = self._margin(current[active])
-            found[active] = side[active] * margin[active] < -past[active]
-        other = np.full(rows.shape, np.nan)
-        other[found] = current[found]
-        self._fall_back(rows, side, found, other)
-        return self._halve(rows, side, found, other)
+            step = np.where(largest > 0, step, 0.0)
+            current[active] += step[:, None] * np.nan_to_num(direction)
+            margin[active], tolerance[active] = self._margin(current[active])
+            crossed[active] = side[active] * margin[active] < -tolerance[active]
+        ends = np.full(rows.shape, np.nan)
+        ends[crossed] = current[crossed]
+        self._fall_back(rows, side, crossed, ends)
+        return self._halve(rows, side, crossed, ends)
 
     def _fall_back(
-        self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats
+        self, rows: Floats, side: Floats, crossed: NDArray[np.bool_], ends: Floats
     ) -> None:
-        """Aim at the nearest support vector that is decided otherwise."""
+        """Aim at the nearest support vector with the other decision."""
         for sign in (1.0, -1.0):
-            lost = np.flatnonzero(~found & (side == sign))
-            if not len(lost):
+            missing = np.flatnonzero(~crossed & (side == sign))
+            if not len(missing):
                 continue
             opposite = self._opposite_points(sign)
             if not len(opposite):
                 continue
-            gaps = np.einsum("ij,ij->i", opposite, opposite) - 2 * rows[lost] @ opposite.T
-            other[lost] = opposite[gaps.argmin(axis=1)]
-            found[lost] = True
+            gaps = np.einsum("ij,ij->i", opposite, opposite) - 2 * rows[missing] @ opposite.T
+            ends[missing] = opposite[gaps.argmin(axis=1)]
+            crossed[missing] = True
 
     def _opposite_points(self, sign: float) -> Floats:
-        """Return the support vectors that lie well on the other side."""
-        kept = []
+        """Return the support vectors that lie on the other side by more than rounding."""
+        opposite = []
         for part in _parts(len(self.support_vectors), len(self.support_vectors)):
             points = self.support_vectors[part]
-            margin, past = self._margin(points)
-            kept.append(points[sign * margin < -past])
-        return np.concatenate(kept)
+            margin, tolerance = self._margin(points)
+            opposite.append(points[sign * margin < -tolerance])
+        return np.concatenate(opposite)
 
-    def _halve(self, rows: Floats, side: Floats, found: NDArray[np.bool_], other: Floats) -> Floats:
-        """Halve between the rows and their points on the other side."""
-        places = np.flatnonzero(found)
-        start, way, sign = rows[places], other[places] - rows[places], side[places]
-        low, high = np.zeros(len(places)), np.ones(len(places))
+    def _halve(
+        self, rows: Floats, side: Floats, crossed: NDArray[np.bool_], ends: Floats
+    ) -> Floats:
+        """Bisect between the rows and their points on the other side."""
+        indices = np.flatnonzero(crossed)
+        start, move, sign = rows[indices], ends[indices] - rows[indices], side[indices]
+        low, high = np.zeros(len(indices)), np.ones(len(indices))
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            margin, past = self._margin(start + middle[:, None] * way)
-            flipped = sign * margin < -past
+            margin, tolerance = self._margin(start + middle[:, None] * move)
+            flipped = sign * margin < -tolerance
             high = np.where(flipped, middle, high)
             low = np.where(flipped, low, middle)
         moved = np.full(rows.shape, np.nan)
-        moved[places] = start + high[:, None] * way
+        moved[indices] = start + high[:, None] * move
         return moved
 
 
 def _move_rows(model: KernelModel, rows: Floats, chosen: NDArray[np.intp]) -> Floats:
     moved = np.empty((len(chosen), rows.shape[1]))
     for part in _parts(len(chosen), len(model.dual_coef)):
-        # Steps may lead to where a polynomial is infinite; nothing is found there.
+        # Steps can reach points where a polynomial overflows; no boundary point is found there.
         with np.errstate(all="ignore"):
             moved[part] = model._moved(rows[chosen[part]])
     return moved
 
 
 def _parts(n_rows: int, n_columns: int) -> list[slice]:
-    """Return slices of rows, so that a block of them is small."""
+    """Return slices of rows whose blocks of the kernel matrix are small."""
     size = max(1, _BLOCK // max(n_columns, 1))
     return [slice(start, start + size) for start in range(0, n_rows, size)]
 
 
 def _power(base: Floats, exponent: int) -> Floats:
-    """Return a whole power by products, which are faster than logarithms."""
+    """Return a whole power by repeated squaring, which is faster than logarithms."""
     power = np.ones_like(base)
     square = base
     while exponent:

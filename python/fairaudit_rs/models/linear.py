@@ -1,4 +1,4 @@
-"""Linear models: the distance to the boundary in closed form, whatever the norm."""
+"""`LinearModel`: linear scores, and distances to the boundary in closed form for four norms."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ Positions = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class LinearScores(Value):
-    """``X @ coef.T + intercepts``."""
+    """The scores ``X @ coef.T + intercepts``."""
 
     coef: Floats
     intercepts: Floats
 
     @property
     def n_scores(self) -> int:
-        """How many a row has."""
+        """The number of scores of a row."""
         return len(self.coef)
 
     @property
     def n_features(self) -> int | None:
-        """Of a row, None if any number will do."""
+        """The number of features of a row; None if it can be any."""
         return int(self.coef.shape[1])
 
     def score_rows(self, rows: Floats) -> Floats:
-        """Return the scores of rows, one column for each."""
+        """Return the scores of rows, one column per score."""
         return np.asarray(rows @ self.coef.T + self.intercepts)
 
 
 class LinearModel(BinaryModel):
-    """A linear score, decided by a threshold: logistic regression, a linear SVM, a scorecard.
+    """A linear score with a threshold: logistic regression, a linear SVM, a scorecard.
 
     Parameters
     ----------
@@ -57,11 +57,11 @@ class LinearModel(BinaryModel):
     intercept : float
         Added to the score.
     threshold : float, optional
-        The decision is 1 from here on: a probability with link ``"logit"``, a score with link
+        Rows that reach it get decision 1: a probability with link ``"logit"``, a score with link
         ``"identity"``. None is probability 0.5 with link ``"logit"``, and score 0 otherwise.
     link : {"auto", "logit", "identity"}
         ``"logit"``: the score is the log-odds of label 1, the probability is
-        ``1 / (1 + exp(-score))``. ``"identity"``: the score is a margin or a number of its own.
+        ``1 / (1 + exp(-score))``. ``"identity"``: the score is a margin or any other number.
         ``"auto"`` takes ``"logit"`` when the threshold is strictly between 0 and 1, and
         ``"identity"`` otherwise, so ``LinearModel(coef, intercept)`` is a logistic model decided
         at probability 1/2, and ``LinearModel(coef, intercept, threshold=0.0)`` a margin.
@@ -70,8 +70,8 @@ class LinearModel(BinaryModel):
 
     Notes
     -----
-    A row on the boundary is decided 1. (scikit-learn's `predict` decides it 0; the two differ
-    nowhere else.)
+    A row on the boundary gets decision 1; scikit-learn's `predict` gives it 0. The two do not
+    differ elsewhere.
 
     Examples
     --------
@@ -160,8 +160,7 @@ class LinearModel(BinaryModel):
         Returns
         -------
         Distances
-            With closed-form moved rows. Infinite where nothing that may move changes the
-            decision.
+            In closed form, also for `moved`. Infinite where no allowed move changes the decision.
 
         Notes
         -----
@@ -203,8 +202,8 @@ class LinearModel(BinaryModel):
         continuous = np.setdiff1d(np.arange(n_features), jumping)
         movable = np.setdiff1d(continuous, fixed)
         scale = _covariance(covariance, norm, n_features)
-        kept = np.setdiff1d(continuous, movable)
-        dual, direction = _dual(self.coef, norm, movable, kept, scale)
+        fixed_continuous = np.setdiff1d(continuous, movable)
+        dual, direction = _dual(self.coef, norm, movable, fixed_continuous, scale)
         kind, jumps = f"linear, {norm}", None
         if len(jumping):
             cost = _jump_cost(discrete_cost)
@@ -214,8 +213,14 @@ class LinearModel(BinaryModel):
             jumps = _Jumps.build(values, jumping, np.isin(jumping, fixed), self.coef, cost)
             kind += f", {len(jumping)} discrete at {cost:g}"
         elif discrete_cost is not None or discrete_values is not None:
-            given = "discrete_cost" if discrete_cost is not None else "discrete_values"
-            raise ArgumentTypeError(f"{given} goes with discrete, which names no feature")
+            argument = "discrete_cost" if discrete_cost is not None else "discrete_values"
+            raise ArgumentTypeError(
+                f"{argument} needs discrete, which names no feature. Name the discrete features, "
+                f"or omit {argument}.",
+                argument=argument,
+                mentions=("discrete",),
+                code="missing-argument",
+            )
         if len(fixed):
             kind += f", {len(fixed)} immovable"
         moves = _CheapestMoves(self, dual, direction, jumps)
@@ -232,9 +237,11 @@ def _move_rows(moves: _CheapestMoves, rows: Floats, chosen: Positions) -> Floats
 def _jump_cost(value: object) -> float:
     if value is None:
         raise ArgumentTypeError(
-            "discrete_cost is None; accepted: the cost of a jump of the discrete features, on the "
-            "scale of the norm of the others, such as 1.0",
+            "discrete_cost is missing, but discrete needs it. Pass the cost of a jump of the "
+            "discrete features, on the scale of the norm of the others, such as 1.0.",
             argument="discrete_cost",
+            mentions=("discrete",),
+            code="missing-argument",
         )
     return arguments.positive("discrete_cost", value)
 
@@ -256,16 +263,20 @@ def _covariance(value: ArrayLike | None, norm: str, n_features: int) -> Floats |
     if norm != "mahalanobis":
         if value is not None:
             raise ArgumentTypeError(
-                f"covariance goes with norm='mahalanobis', not with {norm!r}",
+                f"covariance is only for norm='mahalanobis', and norm is {norm!r}. Change norm, or "
+                "omit covariance.",
                 argument="covariance",
                 mentions=("norm",),
+                code="conflicting-arguments",
             )
         return None
     if value is None:
         raise ArgumentTypeError(
-            "covariance is None; norm='mahalanobis' needs it, such as np.cov(X, rowvar=False)",
+            "covariance is missing, but norm='mahalanobis' needs it. Pass a matrix such as "
+            "np.cov(X, rowvar=False).",
             argument="covariance",
             mentions=("norm",),
+            code="missing-argument",
         )
     matrix = finite_array("covariance", np.atleast_2d(np.asarray(value)), 2)
     if matrix.shape != (n_features, n_features):
@@ -276,7 +287,7 @@ def _covariance(value: ArrayLike | None, norm: str, n_features: int) -> Floats |
     largest = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-10 * largest:
         raise ArgumentError(
-            "covariance is not symmetric; accepted: a covariance matrix", argument="covariance"
+            "covariance is not symmetric. Pass a symmetric matrix.", argument="covariance"
         )
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -1e-10 * largest:
@@ -288,9 +299,9 @@ def _covariance(value: ArrayLike | None, norm: str, n_features: int) -> Floats |
 
 
 def _dual(
-    coef: Floats, norm: str, movable: Positions, given: Positions, scale: Floats | None
+    coef: Floats, norm: str, movable: Positions, fixed: Positions, scale: Floats | None
 ) -> tuple[float, Floats]:
-    """Return the dual norm of the coefficients, and the cheapest way to raise the score by 1.
+    """Return the dual norm of the coefficients, and the cheapest move that raises the score by 1.
 
     Parameters
     ----------
@@ -298,8 +309,8 @@ def _dual(
         All coefficients.
     norm : str
         The norm of the cost.
-    movable, given : ndarray of int
-        Features that may move, and those of the same norm that may not.
+    movable, fixed : ndarray of int
+        Continuous features that may move, and those that may not.
     scale : ndarray, optional
         M of norm ``"mahalanobis"``.
     """
@@ -307,13 +318,13 @@ def _dual(
     largest = float(np.abs(coef[movable]).max(initial=0.0))
     if largest == 0:
         return 0.0, direction
-    # Relative to the largest coefficient, so that squares neither vanish nor overflow.
+    # Relative to the largest coefficient, so that squares neither underflow nor overflow.
     w = coef[movable] / largest
     if norm == "l1":
         dual = 1.0
         step = np.zeros(len(w))
-        place = int(np.abs(w).argmax())
-        step[place] = 1 / w[place]
+        steepest = int(np.abs(w).argmax())
+        step[steepest] = 1 / w[steepest]
     elif norm == "l2":
         dual = float(np.sqrt(w @ w))
         step = w / (w @ w)
@@ -324,13 +335,13 @@ def _dual(
         assert scale is not None
         along = scale[np.ix_(movable, movable)] @ w
         total = float(w @ along)
-        if len(given):
-            cross = scale[np.ix_(given, movable)]
-            explained = np.linalg.lstsq(scale[np.ix_(given, given)], cross @ w, rcond=None)[0]
+        if len(fixed):
+            cross = scale[np.ix_(fixed, movable)]
+            explained = np.linalg.lstsq(scale[np.ix_(fixed, fixed)], cross @ w, rcond=None)[0]
             along = along - cross.T @ explained
         square = float(w @ along)
         if square <= 10 * len(coef) * EPSILON * total:
-            # The features that may move are a function of those that may not.
+            # The movable part of the score is determined by the fixed features.
             return 0.0, direction
         dual = float(np.sqrt(square))
         step = along / square
@@ -342,7 +353,7 @@ def _dual(
 class _CheapestMoves:
     """The cheapest moves of the rows of one model under one cost.
 
-    `direction` raises the score by 1 at a cost of ``1 / dual``; `dual` is 0 when nothing that
+    `direction` raises the score by 1 at a cost of ``1 / dual``; `dual` is 0 if no feature that
     moves continuously changes the score.
     """
 
@@ -352,7 +363,7 @@ class _CheapestMoves:
     jumps: _Jumps | None = None
 
     def costs(self, rows: Floats) -> tuple[NDArray[np.bool_], Floats, Positions | None]:
-        """Return the decision of every row, its distance, and its jump (-1: none)."""
+        """Return the decision of every row, its distance, and the target of its jump (-1: none)."""
         score = self.model._score(rows)
         decided = score >= self.model.boundary
         margin = score - self.model.boundary
@@ -361,8 +372,8 @@ class _CheapestMoves:
             return decided, cost, None
         target, gain = self.jumps.best(rows, decided)
         if self.dual > 0:
-            left = np.maximum(np.abs(margin) - gain, 0.0)
-            jump_cost = self.jumps.cost + self._slide(left)
+            remaining = np.maximum(np.abs(margin) - gain, 0.0)
+            jump_cost = self.jumps.cost + self._slide(remaining)
         else:
             after = self.jumps.applied(rows, target)
             flips = (self.model._score(after) >= self.model.boundary) != decided
@@ -370,6 +381,7 @@ class _CheapestMoves:
         return decided, np.minimum(cost, jump_cost), np.where(jump_cost < cost, target, -1)
 
     def _slide(self, margins: Floats) -> Floats:
+        """Return the cost of moving continuously by these margins."""
         if self.dual == 0:
             return np.full(len(margins), np.inf)
         with np.errstate(over="ignore"):
@@ -383,19 +395,19 @@ class _CheapestMoves:
         score = self.model._score(start)
         margin = score - self.model.boundary
         reachable = np.isfinite(cost)
-        # Past the boundary by more than any order of summation can round to.
+        # Past the boundary by more than the rounding error of any order of summation.
         size = np.abs(start) @ np.abs(self.model.coef) + abs(self.model.intercept)
         size += abs(self.model.boundary) + np.abs(margin) * (
             np.abs(self.direction) @ np.abs(self.model.coef)
         )
-        past = 4 * (rows.shape[1] + 2) * EPSILON * size + self.model._probability_rounding()
+        overshoot = 4 * (rows.shape[1] + 2) * EPSILON * size + self.model._probability_rounding()
         for _ in range(64):
-            step = np.where(side * margin > -past, -margin - side * past, 0.0)
+            step = np.where(side * margin > -overshoot, -margin - side * overshoot, 0.0)
             moved = start + step[:, None] * self.direction
             stuck = reachable & ((self.model._score(moved) >= self.model.boundary) == decided)
             if not stuck.any() or self.dual == 0:
                 break
-            past = np.where(stuck, 2 * past, past)
+            overshoot = np.where(stuck, 2 * overshoot, overshoot)
         moved[~reachable | stuck] = np.nan
         return moved
 
@@ -408,10 +420,10 @@ class _Jumps:
     cost: float
     values: Floats
     totals: Floats
-    #: Per combination, the one with the lowest and with the highest score that it may jump to.
+    #: For each combination, the reachable one with the lowest, and with the highest, score.
     lowest: Positions
     highest: Positions
-    #: Per column, its levels and the codes of the combinations up to it.
+    #: For each column, its levels and the codes of the combinations of columns up to it.
     steps: tuple[tuple[Floats, NDArray[np.int64]], ...]
 
     @classmethod
@@ -422,8 +434,8 @@ class _Jumps:
         totals = values @ coef[columns]
         group = np.zeros(len(values), dtype=np.int64)
         if fixed.any():
-            kept = values[:, fixed]
-            group = _codes(kept, _distinct(kept)[1])
+            fixed_values = values[:, fixed]
+            group = _codes(fixed_values, _distinct(fixed_values)[1])
         order = np.lexsort((totals, group))
         _, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
         return cls(
@@ -437,11 +449,11 @@ class _Jumps:
         )
 
     def best(self, rows: Floats, decided: NDArray[np.bool_]) -> tuple[Positions, Floats]:
-        """Return the combination that every row best jumps to, and how far the score goes."""
-        own = _codes(rows[:, self.columns], self.steps)
-        target = np.where(decided, self.lowest[own], self.highest[own])
-        gain = np.abs(self.totals[target] - self.totals[own])
-        return np.where(own < 0, -1, target), np.where(own < 0, 0.0, gain)
+        """Return the best combination for every row to jump to, and the change of the score."""
+        current = _codes(rows[:, self.columns], self.steps)
+        target = np.where(decided, self.lowest[current], self.highest[current])
+        gain = np.abs(self.totals[target] - self.totals[current])
+        return np.where(current < 0, -1, target), np.where(current < 0, 0.0, gain)
 
     def applied(self, rows: Floats, target: Positions) -> Floats:
         """Return the rows after their jumps."""
@@ -452,7 +464,7 @@ class _Jumps:
 
 
 def _distinct(rows: Floats) -> tuple[Floats, tuple[tuple[Floats, NDArray[np.int64]], ...]]:
-    """Return the distinct rows, and what `_codes` needs to find them again."""
+    """Return the distinct rows, and the steps with which `_codes` finds them."""
     steps = []
     codes = np.zeros(len(rows), dtype=np.int64)
     first = np.zeros(1, dtype=np.intp)
@@ -466,7 +478,7 @@ def _distinct(rows: Floats) -> tuple[Floats, tuple[tuple[Floats, NDArray[np.int6
 
 
 def _codes(rows: Floats, steps: tuple[tuple[Floats, NDArray[np.int64]], ...]) -> NDArray[np.int64]:
-    """Return the position of every row among the distinct ones, -1 when it is not there."""
+    """Return the position of every row among the distinct ones, -1 if it is not among them."""
     codes = np.zeros(len(rows), dtype=np.int64)
     known = np.ones(len(rows), dtype=bool)
     for column, (levels, prefixes) in zip(rows.T, steps, strict=True):

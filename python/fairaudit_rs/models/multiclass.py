@@ -1,4 +1,4 @@
-"""Models with one score for each of several classes."""
+"""`MulticlassModel`: one score for each of several classes."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Floats = NDArray[np.float64]
 class MulticlassModel:
     """One score for each of several classes, whose softmax is their probability.
 
-    Made by `linear`, `kernel` or `network`; a multinomial LogisticRegression or MLPClassifier of
-    scikit-learn becomes one by itself in `individual_test`.
+    Made by `linear`, `kernel` or `network`. `individual_test` converts a multinomial
+    LogisticRegression or MLPClassifier of scikit-learn to one.
 
     Attributes
     ----------
     classes : tuple
         The labels, in the order of the scores.
     scores : LinearScores, KernelScores or TorchScores
-        What gives the scores of rows.
+        The function from rows to scores.
     feature_names : tuple of str or None
         Names of the features, in the order of the model.
 
@@ -54,7 +54,7 @@ class MulticlassModel:
     classes: tuple[Label, ...]
     scores: Scores
     feature_names: tuple[str, ...] | None
-    #: What stands for missing values, by name or position of the column.
+    #: The values that replace missing ones, by name or position of the column.
     fill: Fill = MappingProxyType({})
 
     def __init__(
@@ -65,16 +65,17 @@ class MulticlassModel:
     ) -> None:
         if scores.n_scores < 2:
             raise ArgumentError(
-                "a model with several classes has one score; accepted: one for each class (with "
-                "two classes a LinearModel, KernelModel or TorchModel has one)"
+                "scores has one score per row, but a model of several classes needs one for each "
+                "class. With two classes, use a LinearModel, KernelModel or TorchModel.",
+                argument="scores",
             )
-        given = range(scores.n_scores) if classes is None else classes
-        if not arguments.is_listing(given):
+        labels = range(scores.n_scores) if classes is None else classes
+        if not arguments.is_listing(labels):
             raise ArgumentTypeError(
-                f"classes is {given!r}; accepted: a sequence of labels", argument="classes"
+                f"classes is {labels!r}; accepted: a sequence of labels", argument="classes"
             )
         self.classes = tuple(
-            array.item() if isinstance(array, np.generic) else array for array in given
+            array.item() if isinstance(array, np.generic) else array for array in labels
         )
         if not all(isinstance(class_, str | int | float) for class_ in self.classes):
             raise ArgumentTypeError(
@@ -101,7 +102,7 @@ class MulticlassModel:
         classes: Sequence[Label] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> MulticlassModel:
-        """Return a model of linear scores: multinomial logistic regression.
+        """Return a model with linear scores: multinomial logistic regression.
 
         Parameters
         ----------
@@ -143,7 +144,7 @@ class MulticlassModel:
         Parameters
         ----------
         support_vectors : array-like of shape (n_support, n_features)
-            The points the kernels sit at.
+            The points of the kernels.
         dual_coef : array-like of shape (n_classes, n_support)
             Their coefficients in each score.
         intercept : float or array-like of shape (n_classes,)
@@ -173,14 +174,14 @@ class MulticlassModel:
         classes: Sequence[Label] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> MulticlassModel:
-        """Return a torch module that gives one logit for each class.
+        """Return a model of a torch module that gives one logit for each class.
 
         Parameters
         ----------
         module : torch.nn.Module
             Takes a batch of rows (n, n_features), gives (n, n_classes). No softmax at its end.
         n_classes : int
-            How many logits it gives.
+            Number of logits that it gives.
         dtype : {None, "float32", "float64"}
             Precision to compute in, as for `TorchModel`.
         classes, feature_names : sequence, optional
@@ -201,7 +202,9 @@ class MulticlassModel:
         last = type(list(module.modules())[-1]).__name__
         if last in ("Softmax", "LogSoftmax", "Sigmoid"):
             raise ArgumentError(
-                f"module ends in {last}; accepted: the module without this layer (logits)"
+                f"module ends in {last}, so it gives probabilities, not logits. Pass the module "
+                "without this layer.",
+                argument="module",
             )
         checked = arguments.check(dtype=dtype, n_classes=n_classes)
         names = names_of(feature_names, None)
@@ -209,7 +212,7 @@ class MulticlassModel:
         return cls(TorchScores(module, checked.dtype, checked.n_classes, width), classes, names)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another model scores all rows alike, by the same numbers."""
+        """Return whether another model has the same scores, classes and feature names."""
         if not isinstance(other, MulticlassModel):
             return NotImplemented
         mine, theirs = (
@@ -231,22 +234,22 @@ class MulticlassModel:
         )
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class, one column for each."""
+        """Return the probabilities of the classes, one column for each."""
         score = self.decision_function(X)
         size = np.exp(score - score.max(axis=1, keepdims=True))
         return np.asarray(size / size.sum(axis=1, keepdims=True))
 
     def decision(self, X: Any) -> NDArray[Any]:
-        """Return the class with the largest score of every row, the first of equals."""
+        """Return the class with the largest score of every row; the first of ties."""
         labels = np.asarray(self.classes)
         return np.asarray(labels[self.decision_function(X).argmax(axis=1)])
 
 
 def _intercepts(intercept: ArrayLike, n_scores: int) -> Floats:
-    given = np.asarray(intercept)
-    if given.ndim == 0:
-        given = np.full(n_scores, given)
-    checked = finite_array("intercept", given, 1)
+    values = np.asarray(intercept)
+    if values.ndim == 0:
+        values = np.full(n_scores, values)
+    checked = finite_array("intercept", values, 1)
     if len(checked) != n_scores:
         raise ArgumentError(
             f"intercept has {len(checked)} numbers; accepted: one, or one for each of the "

@@ -1,4 +1,7 @@
-"""Torch modules: the distance to the boundary by an iterative search, an upper bound."""
+"""`TorchModel`: scores of a torch module, and upper bounds of distances to its boundary.
+
+The bounds are found by iterative search.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
 
 NORMS: tuple[PlainNorm, ...] = get_args(PlainNorm)
 
-#: How far the first steps overshoot the boundary of the linearised model.
+#: Factor by which the first steps overshoot the boundary of the linearised model.
 _OVERSHOOT = 1.02
-#: Steps along the boundary, after a row has crossed it, towards a closer point.
+#: Maximum number of steps along the boundary towards a closer point, after it was crossed.
 _TIGHTENINGS = 20
 _HALVINGS = 45
 
@@ -33,30 +36,30 @@ Floats = NDArray[np.float64]
 
 
 class TorchModel(BinaryModel):
-    """A torch module of features that gives one logit per row, or two.
+    """A torch module that maps each row of features to one logit, or to two.
 
     Parameters
     ----------
     module : torch.nn.Module
         Takes a batch of rows (n, n_features); gives (n,) or (n, 1), the score of label 1, or
-        (n, 2), whose difference (second minus first) is the score. Every row must be scored by
-        itself, as all modules do in eval mode.
+        (n, 2), whose difference (second minus first) is the score. The score of a row must not
+        depend on the other rows of the batch, as is the case for standard layers in eval mode.
     threshold : float, optional
-        The decision is 1 from here on: a probability with link ``"logit"``, a score with link
+        Rows that reach it get decision 1: a probability with link ``"logit"``, a score with link
         ``"identity"``.
     link : {"auto", "logit", "identity"}
-        As for `LinearModel`. A module that ends in a sigmoid or a softmax gives no logits: pass
-        it without this layer, or a sigmoid with ``link="identity"``.
+        As for `LinearModel`. A module that ends in a sigmoid or a softmax does not give logits:
+        pass it without this layer, or a sigmoid with ``link="identity"``.
     dtype : {None, "float32", "float64"}
-        Precision to compute in. None is that of the module; with another one, a copy of the
-        module in this precision is made for every call.
+        Precision to compute in. None is that of the module; for another one, every call copies
+        the module to this precision.
     feature_names : sequence of str, optional
         Names of the features. With names, the columns of a frame are chosen by name.
 
     Notes
     -----
-    The module is called in eval mode. Its mode, the `requires_grad` flags and the gradients of
-    its parameters are as before after every call.
+    The module is called in eval mode. Every call restores its mode, the `requires_grad` flags and
+    the gradients of its parameters.
     """
 
     scores: TorchScores
@@ -84,10 +87,12 @@ class TorchModel(BinaryModel):
         self.scores = TorchScores(module, dtype, 1, width)
         last = type(list(module.modules())[-1]).__name__
         if last in ("Sigmoid", "Softmax") and self.link == "logit":
-            instead = ", or link='identity'" if last == "Sigmoid" else ""
+            alternative = ", or link='identity'" if last == "Sigmoid" else ""
             raise ArgumentError(
-                f"module ends in {last}, so it gives probabilities, no logits; accepted: the "
-                f"module without this layer{instead}"
+                f"module ends in {last}, so it gives probabilities, not logits. Pass the module "
+                f"without this layer{alternative}.",
+                argument="module",
+                mentions=("link",),
             )
 
     def __repr__(self) -> str:
@@ -99,7 +104,7 @@ class TorchModel(BinaryModel):
     def decision_function(self, X: Any) -> Floats:
         """Return the score of every row."""
         rows = read_features(X, self.scores.n_features, self.feature_names).values
-        with self.scores.at_rest() as scorer:
+        with self.scores.in_eval_mode() as scorer:
             return scorer.scores(rows, BATCH)
 
     def distance(
@@ -114,9 +119,9 @@ class TorchModel(BinaryModel):
         norm : {"l2", "linf", "l1"}
             The cost of moving a row.
         n_steps : int
-            Gradient steps at most until a row has crossed the boundary.
+            Maximum number of gradient steps for a row to cross the boundary.
         batch_size : int
-            Rows that are searched together.
+            Number of rows that are searched together.
 
         Returns
         -------
@@ -126,12 +131,12 @@ class TorchModel(BinaryModel):
 
         Notes
         -----
-        Every row takes the steps of [1]_: to the boundary of the model linearised where it is,
-        a little further than needed, until its decision flips. Halving towards the row brings
-        it back to the boundary. Then the model is linearised at the boundary point, and the row
-        turns towards the point that is closest by this linearisation, all the way or less, as
-        long as that takes it across the boundary at a lower cost; twenty times at most. For a
-        linear module the bound is exact up to rounding.
+        As in [1]_, each row moves repeatedly to the boundary of the model linearised at its current
+        point, and slightly beyond, until its decision flips. Bisection between that point and the
+        original row then finds the crossing. Up to 20 times, the model is linearised again at
+        the crossing, and the point turns, fully or partly, towards the nearest point of that
+        plane; a turn is kept if it crosses the boundary at a lower cost. For a linear module the
+        bound is exact up to rounding.
 
         References
         ----------
@@ -143,17 +148,17 @@ class TorchModel(BinaryModel):
         n_steps, batch_size = checked.n_steps, checked.batch_size
         rows, names = read_features(X, self.scores.n_features, self.feature_names)
         values = np.empty(len(rows))
-        with self.scores.at_rest() as scorer:
+        with self.scores.in_eval_mode() as scorer:
             scores = scorer.scores(rows, batch_size)
             decided = scores >= self.boundary
-            # A flip counts when the score is past the boundary by more than it may round to.
+            # A flip counts if the score is past the boundary by more than its rounding error.
             size = np.abs(scores) + abs(self.boundary) + np.median(np.abs(scores))
-            past = 16 * scorer.epsilon * size + self._probability_rounding()
+            tolerance = 16 * scorer.epsilon * size + self._probability_rounding()
             points = np.empty(rows.shape, dtype=scorer.array_dtype)
             for start in range(0, len(rows), batch_size):
                 part = slice(start, start + batch_size)
                 search = _BoundarySearch(
-                    scorer, norm, self.boundary, rows[part], decided[part], past[part]
+                    scorer, norm, self.boundary, rows[part], decided[part], tolerance[part]
                 )
                 values[part], points[part] = search.run(n_steps)
         return Distances(
@@ -170,13 +175,13 @@ class TorchModel(BinaryModel):
 def make_network(
     weights: Sequence[NDArray[Any]], biases: Sequence[NDArray[Any]], activation: str
 ) -> torch.nn.Module:
-    """Return layers of weights (inputs, outputs) as a module in double precision.
+    """Return layers with these weights (inputs, outputs) as a module in double precision.
 
-    `activation`, a name of scikit-learn, stands between them.
+    The layers are separated by `activation`, which is named as in scikit-learn.
     """
     import torch
 
-    between = {
+    activations = {
         "identity": torch.nn.Identity,
         "logistic": torch.nn.Sigmoid,
         "tanh": torch.nn.Tanh,
@@ -185,7 +190,7 @@ def make_network(
     layers: list[torch.nn.Module] = []
     for weight, bias in zip(weights, biases, strict=True):
         if layers:
-            layers.append(between[activation]())
+            layers.append(activations[activation]())
         layer = torch.nn.Linear(len(weight), len(bias), dtype=torch.float64)
         with torch.no_grad():
             layer.weight[:] = torch.tensor(np.asarray(weight, dtype=np.float64).T)
@@ -208,103 +213,104 @@ class _BoundarySearch:
         boundary: float,
         rows: Floats,
         decided: NDArray[np.bool_],
-        past: Floats,
+        tolerance: Floats,
     ) -> None:
         self.scorer, self.norm, self.boundary = scorer, norm, boundary
         self.start = scorer.tensor(rows)
         self.side = scorer.tensor(np.where(decided, 1.0, -1.0))
-        self.past = scorer.tensor(past)
+        self.tolerance = scorer.tensor(tolerance)
 
     def run(self, n_steps: int) -> tuple[Floats, NDArray[Any]]:
-        """Return the distances and the points; infinite and NaN where no flip was found."""
-        points, found = self._cross(n_steps)
-        places = found.nonzero()[:, 0]
-        points[places] = self._halve(places, points[places])
-        points[places] = self._tighten(places, points[places])
+        """Return the distances and boundary points; where no flip was found, infinite and NaN."""
+        points, flipped = self._cross(n_steps)
+        indices = flipped.nonzero()[:, 0]
+        points[indices] = self._halve(indices, points[indices])
+        points[indices] = self._tighten(indices, points[indices])
         cost = self._cost(points.double() - self.start.double())
-        points[~found] = float("nan")
-        cost[~found] = float("inf")
-        return cost.cpu().numpy(), points.to(self.past.dtype).cpu().numpy()
+        points[~flipped] = float("nan")
+        cost[~flipped] = float("inf")
+        return cost.cpu().numpy(), points.to(self.tolerance.dtype).cpu().numpy()
 
     def _cross(self, n_steps: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Step until the decision flips."""
+        """Move each row until its decision flips; return the points, and which have flipped."""
         import torch
 
         points = self.start.clone()
-        found = torch.zeros_like(self.side, dtype=torch.bool)
+        has_flipped = torch.zeros_like(self.side, dtype=torch.bool)
         active = torch.arange(len(points), device=points.device)
         for _ in range(n_steps):
             score, gradient = self.scorer.slope(points[active])
-            wanted = (self.boundary - score) * _OVERSHOOT - 2 * (self.side * self.past)[active]
+            wanted = (self.boundary - score) * _OVERSHOOT - 2 * (self.side * self.tolerance)[active]
             points[active] += wanted[:, None] * self._direction(gradient)
-            flipped, finite = self._flipped(active, points[active])
-            found[active[flipped]] = True
-            active = active[~flipped & finite]
+            newly_flipped, finite = self._flipped(active, points[active])
+            has_flipped[active[newly_flipped]] = True
+            active = active[~newly_flipped & finite]
             if not len(active):
                 break
-        return points, found
+        return points, has_flipped
 
-    def _tighten(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    def _tighten(self, indices: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
         """Turn towards the closest point of the boundary as linearised at the points."""
         import torch
 
-        active = self._all(places)
-        turn = torch.ones_like(self.side[places])
+        active = self._positions(indices)
+        turn_fraction = torch.ones_like(self.side[indices])
         for _ in range(_TIGHTENINGS):
             if not len(active):
                 break
-            start, here = self.start[places[active]], points[active]
+            start, here = self.start[indices[active]], points[active]
             score, gradient = self.scorer.slope(here)
             wanted = (gradient * (here - start)).sum(dim=1) + self.boundary - score
-            now, reach = self._unit(here - start)
+            direction, length = self._unit(here - start)
             closest, _ = self._unit(wanted[:, None] * self._direction(gradient))
-            way, _ = self._unit(now + turn[active, None] * (closest - now))
-            # As far along this way as is still worth it: closer by a thousandth at least.
-            aim = start + 0.999 * reach[:, None] * way
-            better, _ = self._flipped(places[active], aim)
+            turned, _ = self._unit(direction + turn_fraction[active, None] * (closest - direction))
+            # Aim 0.1 % closer than the present point; a smaller gain is not worth a step.
+            aim = start + 0.999 * length[:, None] * turned
+            better, _ = self._flipped(indices[active], aim)
             gained = active[better]
-            points[gained] = self._halve(places[gained], aim[better])
-            turn[active[~better]] /= 2
-            active = active[turn[active] > 0.1]
+            points[gained] = self._halve(indices[gained], aim[better])
+            turn_fraction[active[~better]] /= 2
+            active = active[turn_fraction[active] > 0.1]
         return points
 
     def _unit(self, moves: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return moves scaled to cost 1, and their costs."""
+        """Return moves scaled to cost 1, and their costs before scaling."""
         cost = self._cost(moves)
         return (moves / cost[:, None]).nan_to_num(0.0, 0.0, 0.0), cost
 
-    def _halve(self, places: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
-        """Go back from points past the boundary towards the rows, as far as they stay past it."""
+    def _halve(self, indices: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+        """Bisect between the rows and points past the boundary; return points just past it."""
         import torch
 
-        start = self.start[places]
-        way = points - start
-        low, high = torch.zeros_like(self.side[places]), torch.ones_like(self.side[places])
+        start = self.start[indices]
+        move = points - start
+        low, high = torch.zeros_like(self.side[indices]), torch.ones_like(self.side[indices])
         best = points.clone()
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            between = start + middle[:, None] * way
-            flipped, _ = self._flipped(places, between)
+            between = start + middle[:, None] * move
+            flipped, _ = self._flipped(indices, between)
             high, low = torch.where(flipped, middle, high), torch.where(flipped, low, middle)
             best[flipped] = between[flipped]
             if bool((high - low <= self.scorer.epsilon * high).all()):
                 break
         return best
 
-    def _all(self, places: torch.Tensor) -> torch.Tensor:
+    def _positions(self, indices: torch.Tensor) -> torch.Tensor:
+        """Return 0, 1, ... for these rows, on their device."""
         import torch
 
-        return torch.arange(len(places), device=places.device)
+        return torch.arange(len(indices), device=indices.device)
 
     def _flipped(
-        self, places: torch.Tensor, points: torch.Tensor
+        self, indices: torch.Tensor, points: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return which points are decided otherwise than their rows, and which have a score."""
+        """Return which points have another decision than their rows, and which a finite score."""
         import torch
 
         with torch.no_grad():
             margin = self.scorer.score(points) - self.boundary
-        return self.side[places] * margin < -self.past[places], margin.isfinite()
+        return self.side[indices] * margin < -self.tolerance[indices], margin.isfinite()
 
     def _cost(self, moves: torch.Tensor) -> torch.Tensor:
         import torch
@@ -314,16 +320,16 @@ class _BoundarySearch:
         return cost
 
     def _direction(self, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the cheapest way to raise the score by 1; 0 where the gradient is 0."""
+        """Return the cheapest move that raises the score by 1; 0 where the gradient is 0."""
         import torch
 
         sizes = gradient.abs()
-        largest, place = sizes.max(dim=1, keepdim=True)
+        largest, steepest = sizes.max(dim=1, keepdim=True)
         relative = gradient / largest
         if self.norm == "l1":
-            way = torch.zeros_like(gradient).scatter_(1, place, relative.gather(1, place))
+            move = torch.zeros_like(gradient).scatter_(1, steepest, relative.gather(1, steepest))
         elif self.norm == "l2":
-            way = relative / (relative * relative).sum(dim=1, keepdim=True)
+            move = relative / (relative * relative).sum(dim=1, keepdim=True)
         else:
-            way = relative.sign() / relative.abs().sum(dim=1, keepdim=True)
-        return (way / largest).nan_to_num(0.0, 0.0, 0.0)
+            move = relative.sign() / relative.abs().sum(dim=1, keepdim=True)
+        return (move / largest).nan_to_num(0.0, 0.0, 0.0)

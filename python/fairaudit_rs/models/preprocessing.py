@@ -1,8 +1,7 @@
-"""Preprocessing steps of scikit-learn as one affine map of features.
+"""Converts fitted preprocessing steps of scikit-learn to one affine map of features.
 
-Every column that a fitted preprocessing makes is ``scale * feature + shift`` of one feature: a
-column of numbers, or the indicator of a value. A linear model, or the first layer of a network,
-takes the map in.
+Each column that the steps produce is ``scale * feature + shift`` of one feature: a numeric column,
+or the indicator of a level. The map is merged into a linear model or the first layer of a network.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .estimators import fitted_value, sklearn_names
 
 Floats = NDArray[np.float64]
-#: A feature: the place of a column that comes in, and of one of its levels or None for the number.
+#: A feature: the position of an input column, and of one of its levels or None for a number.
 Feature: TypeAlias = tuple[int, int | None]
 
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -32,23 +31,23 @@ _HINT = (
 
 @dataclass(frozen=True, kw_only=True)
 class PreprocessedColumns:
-    """Columns that a preprocessing has made so far, each of one feature."""
+    """The columns after some preprocessing steps, each computed from one feature."""
 
-    #: Names of the columns that come in; None where they have none, and how many there are.
+    #: Names of the input columns (None if they have none), and their number.
     names: tuple[str, ...] | None
     n_columns: int
-    #: The feature of each column that was made.
+    #: The feature that each column is computed from.
     source: tuple[Feature, ...]
     scale: Floats
     shift: Floats
-    #: The indicators of columns that are no numbers, by place.
+    #: The indicators of categorical input columns, by position.
     levels: Mapping[int, tuple[Indicator, ...]]
-    #: What stands for missing values of a column that comes in, by place.
+    #: The values that replace missing ones in input columns, by position.
     fill: Mapping[int, Any] = field(default_factory=dict)
 
     @classmethod
     def raw(cls, model: Any) -> PreprocessedColumns:
-        """Return the columns that come into a fitted estimator, as they are."""
+        """Return the unchanged input columns of a fitted estimator."""
         names = getattr(model, "feature_names_in_", None)
         n = int(fitted_value(model, "n_features_in_"))
         return cls(
@@ -66,15 +65,15 @@ class PreprocessedColumns:
 
     def some(self, places: Sequence[int]) -> PreprocessedColumns:
         """Return some of the columns."""
-        at = list(places)
-        source = tuple(self.source[place] for place in at)
-        return replace(self, source=source, scale=self.scale[at], shift=self.shift[at])
+        chosen = list(places)
+        source = tuple(self.source[place] for place in chosen)
+        return replace(self, source=source, scale=self.scale[chosen], shift=self.shift[chosen])
 
     @property
     def features(self) -> list[Feature]:
-        """The features of the model: all columns without names, else those that play a part.
+        """The features of the model: all columns if they have no names, else those that are used.
 
-        Of a column that is no number all levels are features, also one that was dropped.
+        All levels of a categorical column are features, even one that the encoder dropped.
         """
         if self.names is None:
             return [(place, None) for place in range(self.n_columns)]
@@ -84,50 +83,56 @@ class PreprocessedColumns:
             for place in range(self.n_columns)
             for feature in [
                 *([(place, None)] if (place, None) in used else []),
-                *((place, at) for at in range(len(self.levels.get(place, ())))),
+                *((place, level) for level in range(len(self.levels.get(place, ())))),
             ]
         ]
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features; indicators know their column."""
+        """Names of the features; the name of an indicator is an `Indicator`."""
         if self.names is None:
             return None
         return tuple(
-            self.names[place] if at is None else self.levels[place][at]
-            for place, at in self.features
+            self.names[place] if level is None else self.levels[place][level]
+            for place, level in self.features
         )
 
     @property
     def fill_by_name(self) -> dict[str | int, Any]:
         """The fill value of each column, by its name, or position without one."""
         names = self.names
-        return {place if names is None else names[place]: v for place, v in self.fill.items()}
+        return {
+            place if names is None else names[place]: value for place, value in self.fill.items()
+        }
 
     def folded(self, weights: Floats) -> Floats:
-        """Return weights (columns x scores) as those of the features, but for the shifts."""
-        place = {feature: at for at, feature in enumerate(self.features)}
-        own = np.zeros((len(place), weights.shape[1]))
-        np.add.at(own, [place[source] for source in self.source], self.scale[:, None] * weights)
-        return own
+        """Return the weights of the features, given those of the columns (columns x scores).
+
+        The shifts are not included; they belong to the intercepts.
+        """
+        position = {feature: number for number, feature in enumerate(self.features)}
+        folded = np.zeros((len(position), weights.shape[1]))
+        positions = [position[source] for source in self.source]
+        np.add.at(folded, positions, self.scale[:, None] * weights)
+        return folded
 
 
 def prepared_by(
     steps: Sequence[tuple[str, Any]], columns: PreprocessedColumns
 ) -> PreprocessedColumns:
-    """Return columns after some fitted steps."""
+    """Return the columns after some fitted steps."""
     for name, step in steps:
         columns = _after(name, step, columns)
     return columns
 
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline that do something."""
+    """Return the steps of a pipeline without those that pass columns through."""
     return [(name, step) for name, step in model.steps if not _is_word(step, "passthrough")]
 
 
 def _is_word(step: Any, word: str) -> bool:
-    """Return whether a step is a word, None, or the transformer that scikit-learn makes of it."""
+    """Return whether a step is this word, None, or what scikit-learn replaces the word with."""
     if step is None or isinstance(step, str):
         return step in (None, word)
     identity = "FunctionTransformer" in sklearn_names(step) and step.func is None
@@ -143,43 +148,49 @@ def _after(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedCo
     if "ColumnTransformer" in kinds:
         return _by_columns(name, step, columns)
     if "SimpleImputer" in kinds:
-        return _without_gaps(name, step, columns)
+        return _with_fill_values(name, step, columns)
     if "OneHotEncoder" in kinds:
         return _encoded(name, step, columns)
     if any(kind in kinds for kind in _SCALERS):
         return columns.scaled(*_affine(name, step, kinds))
-    raise ArgumentTypeError(f"step {name!r} is a {type(step).__name__}; {_HINT}")
+    raise ArgumentTypeError(f"step {name!r} is a {type(step).__name__}; {_HINT}", argument="model")
 
 
 def _affine(name: str, step: Any, kinds: Sequence[str]) -> tuple[Any, Any]:
     """Return scale and shift of a scaler that maps x to ``scale * x + shift``."""
-    one, zero = 1.0, 0.0
+    unit_scale, no_shift = 1.0, 0.0
     if getattr(step, "clip", False):
-        raise ArgumentError(f"step {name!r} clips, which is not linear; accepted: clip=False")
+        raise ArgumentError(
+            f"step {name!r} clips, which is not linear. Refit it with clip=False.",
+            argument="model",
+        )
     if "MinMaxScaler" in kinds:
         return fitted_value(step, "scale_"), fitted_value(step, "min_")
     if "MaxAbsScaler" in kinds:
-        return 1 / fitted_value(step, "scale_"), zero
+        return 1 / fitted_value(step, "scale_"), no_shift
     standard = "StandardScaler" in kinds
     divided = step.with_std if standard else step.with_scaling
     centred = step.with_mean if standard else step.with_centering
-    centre = fitted_value(step, "mean_" if standard else "center_") if centred else zero
-    scale = 1 / fitted_value(step, "scale_") if divided else one
+    centre = fitted_value(step, "mean_" if standard else "center_") if centred else no_shift
+    scale = 1 / fitted_value(step, "scale_") if divided else unit_scale
     return scale, -centre * scale
 
 
-def _without_gaps(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
-    """Return the columns as they are, with what is filled in where one is missing."""
+def _with_fill_values(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
+    """Return the columns with the values that an imputer fills in for missing ones."""
     marker = step.missing_values
     if not (marker is None or marker != marker) or getattr(step, "add_indicator", False):
         raise ArgumentError(
             f"step {name!r} is a SimpleImputer with missing_values={marker!r} and "
-            f"add_indicator={step.add_indicator}; accepted: missing_values=nan, no indicator"
+            f"add_indicator={step.add_indicator}; accepted: missing_values=nan and no indicator",
+            argument="model",
         )
     known = np.asarray(fitted_value(step, "statistics_"), dtype=object)
     if len(known) != len(columns.source) or any(value != value for value in known):
         raise ArgumentError(
-            f"step {name!r} left out columns that were missing in all rows; accepted: without them"
+            f"step {name!r} drops columns that are entirely missing. Remove these columns and "
+            "refit.",
+            argument="model",
         )
     fill = dict(columns.fill)
     for (place, _), scale, shift, value in zip(
@@ -191,19 +202,25 @@ def _without_gaps(name: str, step: Any, columns: PreprocessedColumns) -> Preproc
 
 
 def _encoded(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
-    """Return an indicator for each level that was kept."""
+    """Return the indicator columns of an encoder, one for each level that it keeps."""
     if columns.names is None:
         raise ArgumentTypeError(
-            f"step {name!r} is a OneHotEncoder of columns without names; accepted: an estimator "
-            "that was fitted on a frame, so that the model finds the columns"
+            f"step {name!r} is a OneHotEncoder of columns without names. Fit the estimator on a "
+            "frame, so that columns can be found by name.",
+            argument="model",
         )
-    raw = all(at is None for _, at in columns.source)
+    raw = all(level is None for _, level in columns.source)
     if not raw or (columns.scale != 1).any() or (columns.shift != 0).any():
-        raise ArgumentTypeError(f"step {name!r} encodes what others have changed; {_HINT}")
+        raise ArgumentTypeError(
+            f"step {name!r} encodes columns that an earlier step has changed. Encode the input "
+            "columns instead.",
+            argument="model",
+        )
     if step.min_frequency is not None or step.max_categories is not None:
         raise ArgumentTypeError(
-            f"step {name!r} puts rare categories together; accepted: a OneHotEncoder without "
-            "min_frequency and max_categories"
+            f"step {name!r} merges rare categories. Refit it without min_frequency and "
+            "max_categories.",
+            argument="model",
         )
     dropped = step.drop_idx_
     source: list[Feature] = []
@@ -215,8 +232,8 @@ def _encoded(name: str, step: Any, columns: PreprocessedColumns) -> Preprocessed
         values = tuple(np.asarray(categories).tolist())
         known = values if strict else None
         levels[place] = tuple(Indicator(columns.names[place], value, known) for value in values)
-        left_out = None if dropped is None else dropped[j]
-        source += [(place, at) for at in range(len(values)) if at != left_out]
+        dropped_level = None if dropped is None else dropped[j]
+        source += [(place, level) for level in range(len(values)) if level != dropped_level]
     return replace(
         columns,
         source=tuple(source),
@@ -227,49 +244,52 @@ def _encoded(name: str, step: Any, columns: PreprocessedColumns) -> Preprocessed
 
 
 def _by_columns(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
-    """Return the columns that the transformers of some columns made, in their order."""
+    """Return the output columns of a ColumnTransformer, in its order."""
     parts: dict[int, PreprocessedColumns] = {}
     weights = step.transformer_weights or {}
     names = getattr(step, "feature_names_in_", None)
-    for called, transformer, chosen in fitted_value(step, "transformers_"):
+    for transformer_name, transformer, chosen in fitted_value(step, "transformers_"):
         places = _places(chosen, names, len(columns.source))
-        where = step.output_indices_.get(called)
+        where = step.output_indices_.get(transformer_name)
         if _is_word(transformer, "drop") or not places or where is None:
             continue
-        part = _after(f"{name}: {called}", transformer, columns.some(places))
-        weight = weights.get(called, 1.0)
+        part = _after(f"{name}: {transformer_name}", transformer, columns.some(places))
+        weight = weights.get(transformer_name, 1.0)
         parts[where.start] = part.scaled(weight, 0.0)
         if len(part.source) != where.stop - where.start:
             raise ArgumentTypeError(
-                f"step {name!r} makes {where.stop - where.start} columns by {called!r}, of which "
-                f"{len(part.source)} are known; {_HINT}"
+                f"step {name!r} has {where.stop - where.start} columns from "
+                f"{transformer_name!r}, but {len(part.source)} are expected; {_HINT}",
+                argument="model",
             )
     ordered = [part for _, part in sorted(parts.items())]
     if not ordered:
-        raise ArgumentError(f"step {name!r} leaves no column; accepted: at least one")
+        raise ArgumentError(
+            f"step {name!r} drops all columns. Keep at least one.", argument="model"
+        )
     return replace(
         columns,
         source=tuple(feature for part in ordered for feature in part.source),
         scale=np.concatenate([part.scale for part in ordered]),
         shift=np.concatenate([part.shift for part in ordered]),
-        levels={place: some for part in ordered for place, some in part.levels.items()},
+        levels={place: levels for part in ordered for place, levels in part.levels.items()},
         fill=_agreed(ordered),
     )
 
 
 def _agreed(parts: Sequence[PreprocessedColumns]) -> dict[int, Any]:
-    """Return what stands for missing values in all parts that take a column."""
-    found: dict[int, Any] = {}
+    """Return the fill values on which all parts that use a column agree."""
+    fill: dict[int, Any] = {}
     for place in {place for part in parts for place in part.fill}:
-        takers = [part for part in parts if any(at == place for at, _ in part.source)]
-        values = [part.fill.get(place) for part in takers]
+        users = [part for part in parts if any(place == other for other, _ in part.source)]
+        values = [part.fill.get(place) for part in users]
         if values and None not in values and all(value == values[0] for value in values):
-            found[place] = values[0]
-    return found
+            fill[place] = values[0]
+    return fill
 
 
 def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:
-    """Return the places of the columns that a transformer was given."""
+    """Return the positions of the columns that a transformer takes."""
     if isinstance(chosen, slice) and isinstance(chosen.start or chosen.stop, str):
         listed = list(names)
         first = 0 if chosen.start is None else listed.index(chosen.start)
@@ -277,10 +297,10 @@ def _places(chosen: Any, names: Any, n_columns: int) -> list[int]:
         return list(range(first, last))
     if isinstance(chosen, slice):
         return list(range(n_columns)[chosen])
-    given = [chosen] if isinstance(chosen, str | int) else list(chosen)
-    if given and all(isinstance(name, bool | np.bool_) for name in given):
-        return [place for place, name in enumerate(given) if name]
-    if any(isinstance(name, str) for name in given):
+    names_or_positions = [chosen] if isinstance(chosen, str | int) else list(chosen)
+    if names_or_positions and all(isinstance(name, bool | np.bool_) for name in names_or_positions):
+        return [place for place, name in enumerate(names_or_positions) if name]
+    if any(isinstance(name, str) for name in names_or_positions):
         listed = list(names)
-        return [listed.index(name) for name in given]
-    return [int(name) % n_columns for name in given]
+        return [listed.index(name) for name in names_or_positions]
+    return [int(name) % n_columns for name in names_or_positions]

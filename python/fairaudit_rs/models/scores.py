@@ -1,4 +1,4 @@
-"""Scores of rows, one or one for each class: what a gradient flow needs to know of a model."""
+"""The protocol of score functions, which is all that a gradient flow needs of a model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 
 class Scores(Protocol):
-    """A function from rows to scores; its class decides how a flow follows them."""
+    """A function from rows to scores; its class decides how a flow is computed."""
 
     @property
     def n_scores(self) -> int:
-        """How many a row has."""
+        """The number of scores of a row."""
         ...
 
     @property
     def n_features(self) -> int | None:
-        """Of a row, None if any number will do."""
+        """The number of features of a row; None if it can be any."""
         ...
 
     def score_rows(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the scores of rows, one column for each."""
+        """Return the scores of rows, one column per score."""
         ...

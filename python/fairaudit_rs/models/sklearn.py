@@ -1,4 +1,4 @@
-"""Fitted estimators of scikit-learn as models of ours."""
+"""Converts fitted estimators of scikit-learn to models of this package."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def from_sklearn(
     -----
     A pipeline is folded: the model takes features before scaling, so distances are in their
     units. For distances in scaled units adapt the last step, ``pipeline[-1]``, and pass scaled
-    rows. Of a one-hot encoded column every level is a feature, its indicator, named as
-    scikit-learn does (``job_clerk``); the model reads it from a frame with the column ``job`` or
-    with the indicators, and moves it like any number (``immovable=`` holds it). Columns
-    that are dropped are no features. Where a value is missing, a gradient flow starts at the
-    one that the imputer fills in (``fill``); other functions refuse such rows.
+    rows. Every level of a one-hot encoded column is a feature: its indicator, named as in
+    scikit-learn (``job_clerk``). The model reads it from a frame with the column ``job`` or with
+    the indicators, and moves it like any number (``immovable=`` fixes it). Dropped columns are
+    not features. Where a value is missing, a gradient flow starts at the value that the imputer
+    fills in (``fill``); other functions raise for such rows.
     """
     if not sklearn_names(model) and not is_tree(model):
         raise ArgumentTypeError(
@@ -67,13 +67,13 @@ def from_sklearn(
         return from_sklearn(best_of(model), threshold)
     names = sklearn_names(model)
     last = last_step(model)
-    called = type(last).__name__
+    class_name = type(last).__name__
     if is_tree(last):
         raise ArgumentTypeError(
-            f"model is a {called}, whose score is piecewise constant: its rows have no distance "
-            "with a density at the boundary; accepted: pass its scores instead, "
-            'y_score=model.predict_proba(X)[:, 1] with calibration="permutation"; extreme_test '
-            "takes any model",
+            f"model is a {class_name}, whose score is piecewise constant, so that distances to its "
+            "boundary have no density there. Pass its scores instead, "
+            'y_score=model.predict_proba(X)[:, 1] with calibration="permutation". extreme_test '
+            "takes any model.",
             argument="model",
             mentions=("calibration",),
         )
@@ -81,18 +81,17 @@ def from_sklearn(
         if accepted in names:
             return _read(read, model, threshold)
     raise ArgumentTypeError(
-        f"model is a {called}, for which there is no closed form; accepted: linear models, SVC, "
-        "NuSVC, KernelRidge, MLPClassifier, pipelines and column transformers before one of these "
-        "that is linear or a network. For any other model pass "
-        "y_score to projection_test: the distance is then |score - threshold|; extreme_test takes "
-        "any model",
+        f"model is a {class_name}, for which there is no closed form; accepted: linear models, "
+        "SVC, NuSVC, KernelRidge, MLPClassifier, and pipelines that end in a linear model or a "
+        "network. For any other model pass y_score to projection_test: the distance is then "
+        "|score - threshold|. extreme_test takes any model.",
         argument="model",
         mentions=("y_score",),
     )
 
 
 def _read(read: _Reader, model: Any, threshold: float | None) -> _Read:
-    """Read an estimator; one whose numbers nobody fitted may hold anything."""
+    """Convert an estimator; raise if its attributes are not those of a fitted one."""
     try:
         return read(model, threshold)
     except (FairAuditError, MemoryError):
@@ -100,7 +99,7 @@ def _read(read: _Reader, model: Any, threshold: float | None) -> _Read:
     except Exception as error:
         raise ArgumentTypeError(
             f"model is a {type(last_step(model)).__name__} that cannot be read "
-            f"({type(error).__name__}: {error}); accepted: one as scikit-learn fitted it",
+            f"({type(error).__name__}: {error}). Pass the estimator as scikit-learn fitted it.",
             argument="model",
         ) from error
 
@@ -110,7 +109,7 @@ _TREES = ("Tree", "Forest", "Boost", "LGBM", "XGB", "Booster", "Stump")
 
 
 def last_step(model: Any) -> Any:
-    """Return what a pipeline or a search ends in; any other model itself."""
+    """Return the last step of a pipeline, or of the best one of a search; else the model."""
     model = best_of(model)
     while "Pipeline" in sklearn_names(model):
         model = best_of(model.steps[-1][1])
@@ -118,7 +117,7 @@ def last_step(model: Any) -> Any:
 
 
 def is_tree(model: Any) -> bool:
-    """Return whether a model is made of trees, so that its score is piecewise constant."""
+    """Return whether a model consists of trees, so that its score is piecewise constant."""
     package = type(model).__module__.partition(".")[0]
     known = package in ("sklearn", "lightgbm", "xgboost", "catboost")
     return known and any(word in type(model).__name__ for word in _TREES)
@@ -132,9 +131,9 @@ def _names(model: Any) -> list[str] | None:
 def _check_binary(model: Any) -> None:
     classes = fitted_value(model, "classes_")
     if isinstance(classes, list) or np.ndim(classes) != 1 or len(classes) != 2:
-        shown = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
+        what = f"{len(classes)} {'outputs' if isinstance(classes, list) else 'classes'}"
         raise ArgumentError(
-            f"model is a {type(model).__name__} with {shown}; accepted: two classes",
+            f"model is a {type(model).__name__} with {what}; accepted: two classes",
             argument="model",
         )
 
@@ -163,7 +162,7 @@ def _margin(model: Any, threshold: float | None) -> LinearModel:
 
 
 def _with_classes(ours: _Ours, model: Any) -> _Ours:
-    """Say which labels the two classes of an estimator are."""
+    """Set the labels that the two classes of an estimator stand for."""
     ours.classes = tuple(np.asarray(model.classes_).tolist())
     return ours
 
@@ -180,9 +179,10 @@ def _regression(model: Any, threshold: float | None) -> LinearModel:
 def _require_threshold(model: Any, threshold: float | None) -> None:
     if threshold is None:
         raise ArgumentTypeError(
-            f"threshold is None; a {type(model).__name__} gives numbers: say from which one on the "
-            "decision is 1 (0.5 for labels 0 and 1)",
+            f"threshold is missing, and a {type(model).__name__} predicts numbers. Pass the number "
+            "from which on the decision is 1 (0.5 for labels 0 and 1).",
             argument="threshold",
+            code="missing-argument",
         )
 
 
@@ -192,7 +192,7 @@ def _support_vectors(model: Any, threshold: float | None) -> KernelModel:
         fitted_value(model, "support_vectors_"),
         fitted_value(model, "dual_coef_"),
         float(np.ravel(fitted_value(model, "intercept_"))[0]),
-        # As resolved when fitted: "scale" depends on the training data.
+        # The value used in the fit: "scale" depends on the training data.
         **_kernel_of(model, fitted_value(model, "_gamma")),
         threshold=threshold,
         link="identity",
@@ -261,7 +261,7 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
 
 
 def _unfolded(model: Any) -> tuple[Any, PreprocessedColumns]:
-    """Return the last step of a pipeline, and the columns that it gets."""
+    """Return the last step of a pipeline, and the columns that it takes."""
     columns = PreprocessedColumns.raw(steps_of(model)[0][1])
     last = model
     while "Pipeline" in sklearn_names(last):
@@ -287,17 +287,17 @@ def _network(
 ) -> TorchModel:
     _check_binary(model)
     module = _layers(model, columns)
-    called = names if columns is None else columns.feature_names
-    ours = TorchModel(module, threshold, link="logit", feature_names=called)
+    feature_names = names if columns is None else columns.feature_names
+    ours = TorchModel(module, threshold, link="logit", feature_names=feature_names)
     if columns is not None:
         ours.fill = columns.fill_by_name
     return _with_classes(ours, model)
 
 
 def _layers(model: Any, columns: PreprocessedColumns | None) -> Any:
-    """Return a network as a torch module of logits, whose first layer prepares the columns."""
+    """Return a network as a torch module of logits, with the preprocessing in its first layer."""
     weights, biases = list(fitted_value(model, "coefs_")), list(fitted_value(model, "intercepts_"))
-    # One output for two classes; several outputs with two classes are several labels.
+    # Two classes have one output; two classes with several outputs are several labels per row.
     wanted = 1 if len(model.classes_) == 2 else len(model.classes_)
     if len(biases[-1]) != wanted:
         raise ArgumentError(
@@ -312,7 +312,7 @@ def _layers(model: Any, columns: PreprocessedColumns | None) -> Any:
 
 
 def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
-    """Return a fitted estimator with more than two classes; None for anything else."""
+    """Convert a fitted estimator with more than two classes; return None for any other model."""
     model = best_of(model)
     names = sklearn_names(model)
     classes = getattr(model, "classes_", ())
@@ -320,33 +320,35 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
         return None
     last, columns = _unfolded(model) if "Pipeline" in names else (model, None)
     labels = np.asarray(classes).tolist()
-    called = _names(model) if columns is None else columns.feature_names
+    feature_names = _names(model) if columns is None else columns.feature_names
     if _is_network(last):
         module = _layers(last, columns)
-        found = MulticlassModel.network(module, len(labels), classes=labels, feature_names=called)
-        return _with_fill(found, columns)
+        ours = MulticlassModel.network(
+            module, len(labels), classes=labels, feature_names=feature_names
+        )
+        return _with_fill(ours, columns)
     known = sklearn_names(last)
-    # Up to version 1.7 of scikit-learn one class could be fitted against the rest.
-    one_by_one = "ovr" in str(getattr(last, "multi_class", "")) or (
+    # Up to version 1.7, scikit-learn could fit each class against the rest.
+    one_vs_rest = "ovr" in str(getattr(last, "multi_class", "")) or (
         getattr(last, "solver", "") == "liblinear"
     )
     accepted = {"LogisticRegression", "LinearDiscriminantAnalysis"}
-    if one_by_one or not accepted.intersection(known):
+    if one_vs_rest or not accepted.intersection(known):
         raise ArgumentTypeError(
             f"model is a {type(last).__name__} with {len(labels)} classes, whose scores have no "
-            "softmax; accepted with several classes: LogisticRegression, "
-            "LinearDiscriminantAnalysis, MLPClassifier, or a MulticlassModel",
+            "softmax. With several classes use LogisticRegression, LinearDiscriminantAnalysis, "
+            "MLPClassifier, or a MulticlassModel.",
             argument="model",
         )
     coef, intercept = fitted_value(last, "coef_"), fitted_value(last, "intercept_")
     if columns is not None:
         coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
-    found = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=called)
-    return _with_fill(found, columns)
+    ours = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=feature_names)
+    return _with_fill(ours, columns)
 
 
 def _with_fill(ours: MulticlassModel, columns: PreprocessedColumns | None) -> MulticlassModel:
-    """Say what stands for missing values."""
+    """Set the values that replace missing ones."""
     if columns is not None:
         ours.fill = columns.fill_by_name
     return ours

@@ -1,4 +1,4 @@
-"""Torch modules as what gives scores: one or one for each class, with gradients."""
+"""Scores of torch modules and their gradients, one score per row or one per class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 
-#: Rows that are scored together.
+#: Number of rows that are scored together.
 BATCH = 1024
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TorchScores:
-    """The output of a torch module, in the precision of the user's choice."""
+    """The scores of a torch module, in the precision that the user chose."""
 
     module: torch.nn.Module
     dtype: str | None
@@ -38,7 +38,7 @@ class TorchScores:
         plain = (self.dtype, self.n_scores, self.n_features)
         if plain != (other.dtype, other.n_scores, other.n_features):
             return False
-        # Modules of the same layers with the same numbers in them.
+        # Equal modules have the same layers with the same parameters.
         mine, theirs = self.module.state_dict(), other.module.state_dict()
         return (
             repr(self.module) == repr(other.module)
@@ -51,22 +51,22 @@ class TorchScores:
 
     @property
     def precision(self) -> str:
-        """The name of the precision that scores are computed in."""
-        own = str(_precision(_floating(self.module))).removeprefix("torch.")
-        return own if self.dtype is None else self.dtype
+        """The name of the precision in which scores are computed."""
+        precision = str(_precision(_floating(self.module))).removeprefix("torch.")
+        return precision if self.dtype is None else self.dtype
 
-    def at_rest(self) -> AbstractContextManager[Scorer]:
-        """Give what scores rows while the module is left as it was."""
-        return _at_rest(self.module, self.dtype, self.n_scores)
+    def in_eval_mode(self) -> AbstractContextManager[Scorer]:
+        """Return a context with the scorer of the module, which is restored afterwards."""
+        return _in_eval_mode(self.module, self.dtype, self.n_scores)
 
     def score_rows(self, rows: Floats) -> Floats:
         """Return the scores of rows, one column for each."""
-        with self.at_rest() as scorer:
+        with self.in_eval_mode() as scorer:
             return scorer.scores(rows, BATCH).reshape(len(rows), self.n_scores)
 
 
 def _floating(module: torch.nn.Module) -> list[torch.Tensor]:
-    """Return the parameters and buffers that are no whole numbers."""
+    """Return the parameters and buffers of floating point."""
     every = [*module.parameters(), *module.buffers()]
     return [tensor for tensor in every if tensor.is_floating_point()]
 
@@ -79,21 +79,21 @@ def _precision(tensors: list[torch.Tensor]) -> torch.dtype:
 
 
 @contextmanager
-def _at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int) -> Iterator[Scorer]:
-    """Give the module in eval mode with fixed parameters, and leave it as it was."""
+def _in_eval_mode(module: torch.nn.Module, dtype: str | None, n_scores: int) -> Iterator[Scorer]:
+    """Yield a scorer of the module in eval mode with fixed parameters; restore it afterwards."""
     import torch
 
     tensors = _floating(module)
     if any(tensor.is_inference() for tensor in tensors):
         raise ArgumentError(
-            "module was made in inference mode, where torch gives no gradients; accepted: one made "
-            "outside of it",
+            "module was made in inference mode, in which torch computes no gradients. Make it "
+            "outside of torch.inference_mode().",
             argument="module",
         )
-    own = _precision(tensors)
+    precision = _precision(tensors)
     device = tensors[0].device if tensors else torch.device("cpu")
-    wanted = own if dtype is None else getattr(torch, dtype)
-    if wanted != own:
+    wanted = precision if dtype is None else getattr(torch, dtype)
+    if wanted != precision:
         module = copy.deepcopy(module).to(wanted)
     modes = [(part, part.training) for part in module.modules()]
     flags = [(tensor, tensor.requires_grad) for tensor in module.parameters()]
@@ -112,28 +112,28 @@ def _at_rest(module: torch.nn.Module, dtype: str | None, n_scores: int) -> Itera
 
 @dataclass(frozen=True)
 class Scorer:
-    """A module at rest: tensors of rows to scores and their gradients."""
+    """A module in eval mode, which maps tensors of rows to scores and their gradients."""
 
     module: torch.nn.Module
     dtype: torch.dtype
     device: torch.device
-    #: With one, a row has a score; with several, a row of scores.
+    #: With one score per row, results have no second axis.
     n_scores: int = 1
 
     @property
     def epsilon(self) -> float:
-        """The rounding of the precision that the module computes in."""
+        """The machine epsilon of the precision that the module computes in."""
         import torch
 
         return torch.finfo(self.dtype).eps
 
     @property
     def array_dtype(self) -> np.dtype[Any]:
-        """The type of arrays that hold its numbers without loss."""
+        """The NumPy type that stores its numbers without loss."""
         return np.dtype(np.float64 if self.epsilon < 1e-10 else np.float32)
 
     def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
-        """Return rows where the module is, in its precision."""
+        """Return rows on the device of the module, in its precision."""
         import torch
 
         return torch.tensor(rows, dtype=self.dtype, device=self.device)
@@ -152,7 +152,7 @@ class Scorer:
             row = int(bad.argmax())
             raise DataError(
                 f"module gives {scores[row]} in row {row}, and no finite score in "
-                f"{int(bad.sum()):,} of {len(rows):,} rows; accepted: a finite logit per row",
+                f"{int(bad.sum()):,} of {len(rows):,} rows. Use a module with finite logits.",
                 argument="module",
             )
         return scores
@@ -163,7 +163,7 @@ class Scorer:
             output: torch.Tensor = self.module(points)
         except RuntimeError as error:
             raise ArgumentError(
-                f"module fails on rows of {points.shape[1]} features: {error}"
+                f"module fails on rows of {points.shape[1]} features: {error}", argument="module"
             ) from error
         n_rows, shape = len(points), tuple(getattr(output, "shape", ()))
         if self.n_scores > 1:
@@ -181,9 +181,9 @@ class Scorer:
                 f"({n_rows},), ({n_rows}, 1) or ({n_rows}, 2), one or two logits (with several "
                 "classes individual_test takes MulticlassModel.network)"
             )
-        given = f"shape {shape}" if shape else type(output).__name__
+        output_text = f"shape {shape}" if shape else type(output).__name__
         raise ArgumentError(
-            f"module gives {given} for {n_rows} rows; accepted: {accepted}", argument="module"
+            f"module gives {output_text} for {n_rows} rows; accepted: {accepted}", argument="module"
         )
 
     def slope(
@@ -193,7 +193,7 @@ class Scorer:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the scores of points and their gradients, without a graph.
 
-        Gradients are added up with the weights that `weigh` makes of the scores.
+        With several scores, their gradients are summed with the weights ``weigh(scores)``.
         """
         import torch
 
@@ -202,8 +202,8 @@ class Scorer:
             score = self.score(points)
             if not score.requires_grad:
                 raise ArgumentError(
-                    "module gives a score without a gradient in its input; accepted: a "
-                    "differentiable module (or pass y_score instead of distances)",
+                    "module gives a score without a gradient in its input. Pass a differentiable "
+                    "module, or y_score instead of distances.",
                     argument="module",
                     mentions=("y_score",),
                 )
