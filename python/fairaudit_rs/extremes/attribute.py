@@ -213,12 +213,12 @@ def _one_hot(
         name = f"columns {name}"
     # Codes in the order of the names, so that codes sort as levels do.
     order = sorted(range(len(levels)), key=levels.__getitem__)
-    everything = sorted([*levels, none])
-    own = np.array([everything.index(levels[at]) for at in order], dtype=np.int64)
-    code = np.full(form.n_rows, everything.index(none), dtype=np.int64)
-    for at, place in zip(order, own, strict=True):
-        code[high[at]] = place
-    return _SingleAttribute(name, tuple(places), code, tuple(everything))
+    all_levels = sorted([*levels, none])
+    level_codes = np.array([all_levels.index(levels[number]) for number in order], dtype=np.int64)
+    code = np.full(form.n_rows, all_levels.index(none), dtype=np.int64)
+    for number, place in zip(order, level_codes, strict=True):
+        code[high[number]] = place
+    return _SingleAttribute(name, tuple(places), code, tuple(all_levels))
 
 
 def _named_levels(column_names: list[str], prefix: str) -> tuple[str, list[str], str]:
@@ -237,9 +237,9 @@ def _named_levels(column_names: list[str], prefix: str) -> tuple[str, list[str],
 
 def _at_higher_value(places: Sequence[int], form: FeatureForm) -> NDArray[np.bool_] | None:
     """Return, by column and row, where the higher of two values is; None if there are others."""
-    found = np.zeros((len(places), form.n_rows), dtype=bool)
+    is_high = np.zeros((len(places), form.n_rows), dtype=bool)
     ends = []
-    for at, place in enumerate(places):
+    for number, place in enumerate(places):
         column = _column_numbers(form.column(place))
         if column is None:
             return None
@@ -248,12 +248,12 @@ def _at_higher_value(places: Sequence[int], form: FeatureForm) -> NDArray[np.boo
             return None
         ends.append((low, top))
         # A constant column is the level of no row,
-        found[at] = (column == top) & (low != top)
+        is_high[number] = (column == top) & (low != top)
     lows, tops = ({end[i] for end in ends if end[0] != end[1]} for i in (0, 1))
-    for at, (low, top) in enumerate(ends):
+    for number, (low, top) in enumerate(ends):
         # unless its value is the higher value of other columns: 1 in columns that are not scaled.
-        found[at] |= low == top and top in tops - lows
-    return found
+        is_high[number] |= low == top and top in tops - lows
+    return is_high
 
 
 def _column_numbers(column: Column) -> NDArray[Any] | None:
@@ -286,9 +286,9 @@ def _places(given: Any, form: FeatureForm) -> list[int]:
         pattern = re.compile(
             re.escape(given) + ("" if re.search(_SEPARATORS + "$", given) else _SEPARATORS)
         )
-        found = [place for place, name in enumerate(names) if pattern.match(name)]
-        if given and found:
-            return found
+        matching = [place for place, name in enumerate(names) if pattern.match(name)]
+        if given and matching:
+            return matching
     return [_place(given, form)]
 
 

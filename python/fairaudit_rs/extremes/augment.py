@@ -277,12 +277,12 @@ def augmented_tails(
         raise ArgumentError(
             "frames is empty. Pass the real rows of at least one group.", argument="frames"
         )
-    shown = Progress(
+    display = Progress(
         callback=checked.progress, n_resamples=n_resamples, total=n_resamples * len(frames)
     )
-    found = {}
+    tails = {}
     for group, frame in frames.items():
-        part = _TailGroup(
+        tail_group = _TailGroup(
             group=group,
             frame=frame,
             differences=differences,
@@ -290,9 +290,9 @@ def augmented_tails(
             top_ups=top_ups,
             seed=group_seed(seed, group),
         )
-        found[group] = part.result(pvalue, n_resamples, level, shown)
-        shown.finish(drawn=True)
-    return found
+        tails[group] = tail_group.result(pvalue, n_resamples, level, display)
+        display.finish(drawn=True)
+    return tails
 
 
 @dataclass(eq=False, kw_only=True)
@@ -360,31 +360,31 @@ class _TailGroup:
 
     def differences_of(self, frame: Any, n: int) -> Floats:
         """Return the differences of a frame, after checking their number and values."""
-        found = np.asarray(self.differences(frame), dtype=np.float64)
-        if found.shape != (n,):
+        differences = np.asarray(self.differences(frame), dtype=np.float64)
+        if differences.shape != (n,):
             raise FunctionError(
-                f"differences returned shape {found.shape} for {n:,} rows of group "
+                f"differences returned shape {differences.shape} for {n:,} rows of group "
                 f"{self.group!r}. Return one number for each row.",
                 argument="differences",
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(differences).all():
             raise FunctionError(
-                f"differences returned {found[~np.isfinite(found)][0]:g} for a row of group "
-                f"{self.group!r}; accepted: finite numbers",
+                f"differences returned {differences[~np.isfinite(differences)][0]:g} for a row of "
+                f"group {self.group!r}; accepted: finite numbers",
                 argument="differences",
             )
-        return found
+        return differences
 
     def tail_of(self, c: Floats) -> TailEstimates:
         """Return the tail of differences as plain numbers."""
-        found = tuple(float(value) for value in self.tail(c))
-        if len(found) != _N_ESTIMATES:
+        estimates = tuple(float(value) for value in self.tail(c))
+        if len(estimates) != _N_ESTIMATES:
             raise FunctionError(
-                f"tail returned {len(found)} numbers; accepted: three (threshold, shape, return "
-                "level)",
+                f"tail returned {len(estimates)} numbers; accepted: three (threshold, shape, "
+                "return level)",
                 argument="tail",
             )
-        return TailEstimates(*found)
+        return TailEstimates(*estimates)
 
     def generated(self, generator: FittedGenerator, n: int, seed: int) -> Floats:
         """Return the differences of generated rows."""
@@ -394,7 +394,7 @@ class _TailGroup:
         self, parts: list[Floats], pvalue: Callable[[Floats], float]
     ) -> tuple[ExponentialityCheck, ...]:
         """Test the real rows, and the augmented rows after each top-up that has a level."""
-        found = []
+        checks = []
         for place, level in enumerate(self.top_ups.levels):
             if level == 0:
                 continue
@@ -404,31 +404,31 @@ class _TailGroup:
                 raise FunctionError(
                     f"pvalue returned {p:g}; accepted: a number from 0 to 1", argument="pvalue"
                 )
-            found.append(
+            checks.append(
                 ExponentialityCheck(
                     n_rows=len(rows), level=level, pvalue=p, passes=not rejects_at(p, level)
                 )
             )
-        return tuple(found)
+        return tuple(checks)
 
     def replicates(self, n_generated: int, n_resamples: int, shown: Progress) -> Floats:
         """Return augmented return levels of resampled real rows; NaN where there is no tail."""
-        found = np.full(n_resamples, np.nan)
-        for place in range(n_resamples):
-            seed = child_seed(self.seed, _REPLICATE, place)
+        return_levels = np.full(n_resamples, np.nan)
+        for replicate in range(n_resamples):
+            seed = child_seed(self.seed, _REPLICATE, replicate)
             rows = stream_of(seed).integers(0, self.n_real, self.n_real)
             try:
                 generator = fit_generator(
                     self.top_ups.generator, take_rows(self.frame, rows), child_seed(seed, _FIT)
                 )
-                more = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
-                c = np.concatenate([self.c[rows], more])
-                found[place] = self.tail_of(c).return_level
+                generated = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
+                c = np.concatenate([self.c[rows], generated])
+                return_levels[replicate] = self.tail_of(c).return_level
             except DataError:
                 continue
             finally:
-                shown.show(place + 1)
-        return found
+                shown.show(replicate + 1)
+        return return_levels
 
 
 def _notes(

@@ -98,26 +98,26 @@ def _hermite(low: Floats, high: Floats, mean: Floats) -> Floats:
     k = np.arange(DEGREE + 2)
     ends = [_polynomials(z, DEGREE + 2) for z in (low, high)]
     # Row k has the integrals of h_k phi over the intervals; row 0 their probabilities.
-    whole = np.empty((DEGREE + 2, len(low)))
-    whole[0] = ndtr(high) - ndtr(low)
-    whole[1:] = (ends[0] - ends[1])[: DEGREE + 1] / np.sqrt(k[1:, None])
+    integrals = np.empty((DEGREE + 2, len(low)))
+    integrals[0] = ndtr(high) - ndtr(low)
+    integrals[1:] = (ends[0] - ends[1])[: DEGREE + 1] / np.sqrt(k[1:, None])
     inner = slice(1, DEGREE + 1)
     steps = np.sqrt(k[1 : DEGREE + 1, None])
-    times_z = np.sqrt(k[2:, None]) * whole[2:] + steps * whole[:DEGREE]
-    found = (mean * whole[inner] - times_z).sum(axis=1)
-    found[0] += 1.0
-    return np.asarray(found)
+    times_z = np.sqrt(k[2:, None]) * integrals[2:] + steps * integrals[:DEGREE]
+    coefficients = (mean * integrals[inner] - times_z).sum(axis=1)
+    coefficients[0] += 1.0
+    return np.asarray(coefficients)
 
 
 def _polynomials(z: Floats, n: int) -> Floats:
     """Return h_k(z) phi(z) for k = 0, 1, ... n - 1; 0 at infinity."""
-    found = np.zeros((n, len(z)))
+    values = np.zeros((n, len(z)))
     inside = np.isfinite(z)
     z = z[inside]
-    held = np.zeros((n, len(z)))
-    held[0] = _density(z)
-    held[1] = z * held[0]
+    inner = np.zeros((n, len(z)))
+    inner[0] = _density(z)
+    inner[1] = z * inner[0]
     for k in range(1, n - 1):
-        held[k + 1] = (z * held[k] - np.sqrt(k) * held[k - 1]) / np.sqrt(k + 1)
-    found[:, inside] = held
-    return found
+        inner[k + 1] = (z * inner[k] - np.sqrt(k) * inner[k - 1]) / np.sqrt(k + 1)
+    values[:, inside] = inner
+    return values

@@ -87,7 +87,7 @@ class GaussianCopula:
         X : frame or array
             Rows of mixed columns.
         rng : None, int, SeedSequence, Generator or RandomState
-            Not used, since fitting is not random; ``random_state`` is an alias.
+            Not used: fitting is not random; ``random_state`` is an alias.
 
         Returns
         -------
@@ -103,9 +103,9 @@ class GaussianCopula:
         rows = read_mixed(X)
         orders = [_by_frequency(rows, place) for place in range(len(rows.columns))]
         margins = [_margin(rows, place, order) for place, order in enumerate(orders)]
-        found = _hidden_correlations(margins, len(rows))
-        self.correlation = nearest_correlation(found)
-        self.shift = float(np.abs(self.correlation - found).max())
+        hidden = _hidden_correlations(margins, len(rows))
+        self.correlation = nearest_correlation(hidden)
+        self.shift = float(np.abs(self.correlation - hidden).max())
         self._learned = _CopulaFit(rows, margins, orders, _root(self.correlation))
         return self
 
@@ -149,13 +149,13 @@ class _CopulaFit:
     def drawn(self, n: int, stream: np.random.Generator) -> Any:
         """Return n rows."""
         hidden = stream.standard_normal((n, len(self.margins))) @ self.root.T
-        found = np.empty_like(hidden)
+        values = np.empty_like(hidden)
         for place, margin in enumerate(self.margins):
-            found[:, place] = margin.at(hidden[:, place])
+            values[:, place] = margin.at(hidden[:, place])
             if self.rows.columns[place].kind == "levels":
-                rank = np.rint(found[:, place]).astype(np.intp)
-                found[:, place] = self.orders[place][rank]
-        return self.rows.frame(found)
+                rank = np.rint(values[:, place]).astype(np.intp)
+                values[:, place] = self.orders[place][rank]
+        return self.rows.frame(values)
 
 
 def _root(correlation: Floats) -> Floats:
@@ -201,28 +201,28 @@ def _hidden_correlations(margins: list[ColumnLaw], n: int) -> Floats:
         middle = (low + high) / 2
         above = (weights * middle[..., None] ** degrees).sum(axis=-1) > products
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found = np.where(np.abs(products) > 0, (low + high) / 2, 0.0)
+    correlations = np.where(np.abs(products) > 0, (low + high) / 2, 0.0)
     # A constant column has no correlation with others.
     constant = variance < 1e-12
-    found[constant] = found[:, constant] = 0.0
-    np.fill_diagonal(found, 1.0)
-    return np.asarray((found + found.T) / 2)
+    correlations[constant] = correlations[:, constant] = 0.0
+    np.fill_diagonal(correlations, 1.0)
+    return np.asarray((correlations + correlations.T) / 2)
 
 
 def nearest_correlation(matrix: Floats) -> Floats:
     """Return the nearest correlation matrix whose eigenvalues are at least a millionth."""
-    found, correction = matrix.copy(), np.zeros_like(matrix)
+    nearest, correction = matrix.copy(), np.zeros_like(matrix)
     for _ in range(_MOST_PROJECTIONS):
-        values, vectors = np.linalg.eigh(found)
+        values, vectors = np.linalg.eigh(nearest)
         if values[0] >= _LEAST * (1 - 1e-9):
-            return found
-        moved = found - correction
+            return nearest
+        moved = nearest - correction
         values, vectors = np.linalg.eigh(moved)
-        held = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
-        correction = held - moved
-        found = (held + held.T) / 2
-        np.fill_diagonal(found, 1.0)
-    values, vectors = np.linalg.eigh(found)
-    held = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
-    scale = np.sqrt(held.diagonal())
-    return np.asarray(held / np.outer(scale, scale))
+        projected = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
+        correction = projected - moved
+        nearest = (projected + projected.T) / 2
+        np.fill_diagonal(nearest, 1.0)
+    values, vectors = np.linalg.eigh(nearest)
+    projected = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
+    scale = np.sqrt(projected.diagonal())
+    return np.asarray(projected / np.outer(scale, scale))

@@ -113,8 +113,8 @@ class CTGAN:
         if self._learned is None:
             raise DataError("CTGAN has learned no rows yet. Call fit before sample.")
         self._learned.model.set_random_state(child_seed(checked.seed) % _SEEDS)
-        found = np.asarray(self._learned.model.sample(checked.n), dtype=np.float64)
-        return self._learned.rows.frame(found)
+        values = np.asarray(self._learned.model.sample(checked.n), dtype=np.float64)
+        return self._learned.rows.frame(values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,25 +139,25 @@ def cv_test(
     """
     numbers = arguments.finite_array("values", values, 1)
     paper = arguments.check(compat=compat).compat == "paper"
-    most = min(LARGEST_K, len(numbers) - 1)
-    if most < SMALLEST_K:
+    largest = min(LARGEST_K, len(numbers) - 1)
+    if largest < SMALLEST_K:
         raise NotMeasurableError(
             f"values has {len(numbers)} rows; the coefficient of variation needs at least "
             f"{SMALLEST_K + 1}",
             argument="values",
         )
-    first = arguments.count("first", first, SMALLEST_K, most)
-    last = max(first, min(USUAL_LARGEST_K, most)) if last is None else last
-    last = arguments.count("last", last, first, most)
+    first = arguments.count("first", first, SMALLEST_K, largest)
+    last = max(first, min(USUAL_LARGEST_K, largest)) if last is None else last
+    last = arguments.count("last", last, first, largest)
     ks = np.arange(first, last + 1)
     level = arguments.level("level", level)
-    found = _native.tail_variations(numbers, ks.tolist(), not paper, call or _native.Call())
+    variations = _native.tail_variations(numbers, ks.tolist(), not paper, call or _native.Call())
     if paper:
         level, critical, method = math.nan, 1 + _PAPER_QUANTILE / np.sqrt(ks), "paper"
     else:
         start, table = _native.critical_variations(level)
         critical, method = table[first - start : last - start + 1], "residual"
-    return CvTest(ks=ks, values=found, critical=critical, level=level, method=method)
+    return CvTest(ks=ks, values=variations, critical=critical, level=level, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +252,8 @@ def goodness_of_fit(
     >>> goodness_of_fit(heaped, draws).pvalue
     0.001
     """
-    found = _native.tail_goodness(_array(excesses), draws, call or _native.Call())
-    return _goodness(len(excesses), found, draws.n)
+    outcome = _native.tail_goodness(_array(excesses), draws, call or _native.Call())
+    return _goodness(len(excesses), outcome, draws.n)
 
 
 def _goodness(
@@ -340,8 +340,8 @@ def threshold_sequence(
     rate = arguments.level("rate", rate)
     numbers = _array(values)
     order = sorted(set(_check_exceedances(ks, len(numbers))), reverse=True)
-    found = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
-    tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, found, strict=True))
+    outcomes = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
+    tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, outcomes, strict=True))
     measurable = [test for test in tests if not test.reason]
     n_rejected = _native.forward_stop([test.pvalue for test in measurable], rate)
     accepted = measurable[n_rejected:]
@@ -448,10 +448,10 @@ def stability_rows(
     """
     numbers = _array(values)
     ks = _check_exceedances(ks, len(numbers))
-    found = _native.tail_stability(numbers, ks, float(m), call or _native.Call())
+    fits = _native.tail_stability(numbers, ks, float(m), call or _native.Call())
     return tuple(
         StabilityRow(n_exceedances=int(k), threshold=u, shape=shape, scale=scale, level=level)
-        for k, u, shape, scale, level in found.tolist()
+        for k, u, shape, scale, level in fits.tolist()
     )
 
 

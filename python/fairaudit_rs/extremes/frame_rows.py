@@ -41,8 +41,8 @@ def own_columns(X: Any) -> list[Any]:
         return list(X.get_columns())
     if kind == "an Arrow object":
         return list(X.columns)
-    held = X if kind == "a tensor" else np.asarray(X)
-    return [held[:, place] for place in range(held.shape[1])]
+    array = X if kind == "a tensor" else np.asarray(X)
+    return [array[:, place] for place in range(array.shape[1])]
 
 
 def take_rows(X: Any, rows: Places) -> Any:
@@ -51,8 +51,8 @@ def take_rows(X: Any, rows: Places) -> Any:
     if kind == "a dict of columns":
         return {name: take_rows(column, rows) for name, column in X.items()}
     if kind == "a pandas object":
-        kept = X.iloc[rows] if hasattr(X, "iloc") else X.take(rows)
-        return kept.reset_index(drop=True) if hasattr(kept, "reset_index") else kept
+        taken = X.iloc[rows] if hasattr(X, "iloc") else X.take(rows)
+        return taken.reset_index(drop=True) if hasattr(taken, "reset_index") else taken
     if kind == "a polars object":
         return X[rows]
     if kind == "an Arrow object":
@@ -79,12 +79,12 @@ def numbers_like(column: Any, numbers: NDArray[np.float64], *, whole: bool) -> A
         return column.new_tensor(numbers)
     if isinstance(column, list | tuple):
         return type(column)(_as_objects(column[0], numbers))
-    held = np.asarray(column)
-    if held.dtype == object:
-        found = np.empty(len(numbers), dtype=object)
-        found[:] = _as_objects(held.flat[0], numbers)
-        return found
-    return numbers.astype(held.dtype).reshape(-1, *held.shape[1:])
+    array = np.asarray(column)
+    if array.dtype == object:
+        objects = np.empty(len(numbers), dtype=object)
+        objects[:] = _as_objects(array.flat[0], numbers)
+        return objects
+    return numbers.astype(array.dtype).reshape(-1, *array.shape[1:])
 
 
 def _as_objects(like: Any, numbers: NDArray[np.float64]) -> list[Any]:
@@ -97,8 +97,8 @@ def _as_objects(like: Any, numbers: NDArray[np.float64]) -> list[Any]:
 def _arrow(column: Any, numbers: NDArray[np.float64]) -> Any:
     import pyarrow as pa
 
-    found = pa.array(numbers).cast(column.type)
-    return pa.chunked_array([found]) if isinstance(column, pa.ChunkedArray) else found
+    array = pa.array(numbers).cast(column.type)
+    return pa.chunked_array([array]) if isinstance(column, pa.ChunkedArray) else array
 
 
 def frame_of(template: Any, columns: list[Any]) -> Any:
@@ -107,9 +107,9 @@ def frame_of(template: Any, columns: list[Any]) -> Any:
     if kind == "a dict of columns":
         return dict(zip(template, columns, strict=True))
     if kind == "a pandas object":
-        found = type(template)(dict(enumerate(columns)))
-        found.columns = template.columns
-        return found
+        frame = type(template)(dict(enumerate(columns)))
+        frame.columns = template.columns
+        return frame
     if kind == "a polars object":
         return type(template)(columns)
     if kind == "an Arrow object":

@@ -91,12 +91,16 @@ def augment_tails(
     groups = {group.name: group for group in question.groups}
     augmentable = [name for name, problem in problems.items() if _is_plain(problem)]
     # One real row of each group provides the levels that a generated row may be flipped to.
-    known = take_rows(design.X, np.array([group.rows[0] for group in groups.values()]))
+    one_per_group = take_rows(design.X, np.array([group.rows[0] for group in groups.values()]))
     n_known = len(groups)
 
     def differences(frame: Any) -> Floats:
         flipped = replace(
-            design, X=join_rows(known, frame), sensitive_features=None, groups=None, reference=None
+            design,
+            X=join_rows(one_per_group, frame),
+            sensitive_features=None,
+            groups=None,
+            reference=None,
         ).prepared(upper)
         rows = np.arange(n_known, flipped.form.n_rows)
         if not flipped.flips.has_counterfactual[rows].all():

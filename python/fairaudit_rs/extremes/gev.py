@@ -387,8 +387,8 @@ def _errors(
 ) -> tuple[tuple[float, float, float], str]:
     """Return standard errors, and why there are none."""
     if covariance is not None:
-        location, scale, own = (math.sqrt(covariance[4 * place]) for place in range(3))
-        return (location, scale, own), ""
+        location, scale, shape_error = (math.sqrt(covariance[4 * place]) for place in range(3))
+        return (location, scale, shape_error), ""
     if end in _ENDS:
         reason = _ENDS[end]
     elif shape <= _REGULAR_SHAPE:

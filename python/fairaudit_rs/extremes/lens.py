@@ -111,7 +111,7 @@ def extreme_test(
     n_threads : int, optional
         None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Progress of scoring and of replicates: True prints it; a callable gets (done, in all).
+        True prints; a callable gets (rows and replicates done, rows and replicates in all).
 
     Returns
     -------
@@ -196,7 +196,7 @@ def extreme_test(
     sizes = [group.n_rows for group in question.groups if group.n_rows >= FEWEST_ROWS]
     fewest = min(sizes, default=FEWEST_ROWS)
     n_largest = exceedances_of(n_exceedances, fewest)
-    found = measure_tails(
+    measurements = measure_tails(
         question,
         horizon=m,
         null=null,
@@ -207,29 +207,29 @@ def extreme_test(
         n_threads=checked.n_threads,
         progress=callback,
     )
-    _require_measurable_pair(found, m, null)
-    more: dict[Any, Any] = {}
+    _require_measurable_pair(measurements, m, null)
+    augmented: dict[Any, Any] = {}
     if top_ups is not None:
-        more = augment_tails(
+        augmented = augment_tails(
             design,
             question,
             top_ups,
             horizon=m,
             n_exceedances=n_largest,
             confidence=level,
-            problems={group.name: group.problem for group in found.groups},
+            problems={group.name: group.problem for group in measurements.groups},
             n_resamples=checked.n_resamples,
             seed=seed,
             progress=callback,
         )
-    clearest = clearest_of(found.comparisons)
+    clearest = clearest_of(measurements.comparisons)
     name_of = partial(group_name, attribute=attribute_name(question.features))
     return ExtremeResult(
         estimate=clearest.estimate,
         standard_error=math.nan,
         statistic=clearest.statistic,
         pvalue=clearest.adjusted_pvalue,
-        confidence_interval=found.interval,
+        confidence_interval=measurements.interval,
         alternative="two-sided",
         n_rows=question.n_rows,
         group_sizes=question.group_sizes,
@@ -237,23 +237,28 @@ def extreme_test(
         engine=clearest.method if null == "equal_levels" else "permutation",
         warnings=tuple(
             _warnings(
-                question, found, m, null, level, generated=more if top_ups is not None else None
+                question,
+                measurements,
+                m,
+                null,
+                level,
+                generated=augmented if top_ups is not None else None,
             )
         ),
-        comparisons=found.comparisons,
+        comparisons=measurements.comparisons,
         tails={
             group.name: tail_of(group.problem, name=f"the tail of {name_of(group.name)}")
-            for group in found.groups
+            for group in measurements.groups
         },
-        acd={group.name: group.acd for group in found.groups},
-        cvar={group.name: group.cvar for group in found.groups},
+        acd={group.name: group.acd for group in measurements.groups},
+        cvar={group.name: group.cvar for group in measurements.groups},
         horizon=m,
         null=null,
         attribute=question.attribute or attribute_name(question.features),
         grouped_by=attribute_name(question.features),
         upper=question.upper,
-        n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
-        augmented=more,
+        n_no_room={group.name: group.n_no_room for group in measurements.groups if group.n_no_room},
+        augmented=augmented,
         n_resamples=checked.n_resamples if null == "equal_laws" else 0,
         n_missing=question.n_missing,
         confidence_level=level,

@@ -35,13 +35,13 @@ class DesignMatrix:
         """Return the regression columns of codes and numbers; a code of -1 sets no flag."""
         parts = []
         for place in self.places:
-            column, held = self.rows.columns[place], values[:, place]
+            column, entries = self.rows.columns[place], values[:, place]
             if column.kind == "levels":
-                parts.append((held[:, None] == np.arange(len(column.labels))).astype(np.float64))
+                parts.append((entries[:, None] == np.arange(len(column.labels))).astype(np.float64))
                 continue
             training = self.rows.values[:, place]
             spread = float(training.std())
-            parts.append((held[:, None] - training.mean()) / (spread if spread > 0 else 1.0))
+            parts.append((entries[:, None] - training.mean()) / (spread if spread > 0 else 1.0))
         return np.concatenate(parts, axis=1)
 
 
@@ -62,7 +62,7 @@ class MixedRidgeLogistic:
             score = _scores(x, at)
             return float((np.logaddexp(0, score) - y * score).sum() + penalty @ at**2 / 2)
 
-        now = loss(coef)
+        current_loss = loss(coef)
         for _ in range(_MOST_STEPS):
             p = expit(_scores(x, coef))
             gradient = np.einsum("ij,i->j", x, p - y) + penalty * coef
@@ -70,11 +70,11 @@ class MixedRidgeLogistic:
             hessian = (x.T * (p * (1 - p))) @ x + np.diag(np.maximum(penalty, _CLOSE))
             step = np.linalg.solve(hessian, gradient)
             size = 1.0
-            while (then := loss(coef - size * step)) > now and size > _CLOSE:
+            while (next_loss := loss(coef - size * step)) > current_loss and size > _CLOSE:
                 size /= 2
             coef = coef - size * step
-            done = now - then < _CLOSE * (1 + abs(now))
-            now = then
+            done = current_loss - next_loss < _CLOSE * (1 + abs(current_loss))
+            current_loss = next_loss
             if done:
                 break
         self.coef = coef
@@ -108,9 +108,9 @@ def cross_fitted_auc(x: Floats, y: Floats, n_folds: int, stream: np.random.Gener
     for label in (0, 1):
         rows = np.flatnonzero(y == label)
         fold[rows] = stream.permutation(len(rows)) % n_folds
-    found = []
+    areas = []
     for held_out in range(n_folds):
         training = fold != held_out
         fit = MixedRidgeLogistic().fit(x[training], y[training])
-        found.append(area_under_curve(fit.predict_proba(x[~training])[:, 1], y[~training]))
-    return float(np.mean(found))
+        areas.append(area_under_curve(fit.predict_proba(x[~training])[:, 1], y[~training]))
+    return float(np.mean(areas))

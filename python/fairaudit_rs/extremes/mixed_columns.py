@@ -61,8 +61,8 @@ class MixedColumn:
         """Return codes or numbers as a column of the user's kind."""
         if self.kind == "levels":
             return take_rows(self.shown, values.astype(np.intp))
-        held = np.clip(values, self.low, self.high)
-        return numbers_like(self.shown, held, whole=self.kind == "integers")
+        clipped = np.clip(values, self.low, self.high)
+        return numbers_like(self.shown, clipped, whole=self.kind == "integers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,14 +110,14 @@ def read_mixed(X: Any, least: int = 2) -> MixedRows:
             "one column",
             argument="X",
         )
-    found = [
+    columns = [
         _column(name, column, own)
         for (name, column), own in zip(named, own_columns(X), strict=True)
     ]
-    values = np.column_stack([held for _, held in found])
+    values = np.column_stack([held for _, held in columns])
     order = np.lexsort(values.T[::-1])
     first = take_rows(X, np.zeros(1, np.intp))
-    return MixedRows(tuple(c for c, _ in found), values[order], first, order)
+    return MixedRows(tuple(c for c, _ in columns), values[order], first, order)
 
 
 def coded_like(
@@ -140,8 +140,8 @@ def coded_like(
             f"{called} has the columns {list_some(names)}; accepted: those of X, {list_some(own)}",
             argument=argument,
         )
-    held = (column for _, column in named)
-    pairs = zip(rows.columns, held, strict=True)
+    entries = (column for _, column in named)
+    pairs = zip(rows.columns, entries, strict=True)
     return np.column_stack(
         [_coded(known, column, called, argument, unseen=unseen) for known, column in pairs]
     )
@@ -170,9 +170,9 @@ def _column(name: str, column: Column, own: Any) -> tuple[MixedColumn, Floats]:
         mixed = MixedColumn(name=name, kind=kind, labels=(), low=low, high=high, shown=shown)
         return mixed, numbers
     order = sorted(range(len(labels)), key=lambda code: _rank(labels[code]))
-    to = np.empty(len(labels), np.intp)
-    to[order] = np.arange(len(labels))
-    codes = to[codes]
+    new_code = np.empty(len(labels), np.intp)
+    new_code[order] = np.arange(len(labels))
+    codes = new_code[codes]
     _, first = np.unique(codes, return_index=True)
     mixed = MixedColumn(
         name=name,
@@ -236,8 +236,8 @@ def _coded(
     labels, codes = _labelled(column)
     if known.of_numbers:
         if labels is not None:
-            held = [label if is_number(label) else np.nan for label in labels]
-            column = np.array(held, dtype=np.float64)[codes]
+            numeric = [label if is_number(label) else np.nan for label in labels]
+            column = np.array(numeric, dtype=np.float64)[codes]
         numbers = _finite(column, known.name, called, argument)
         if known.kind == "levels":
             levels = np.array(known.labels, dtype=np.float64)
@@ -253,12 +253,12 @@ def _coded(
     if labels is None:
         distinct, codes = np.unique(np.asarray(column), return_inverse=True)
         labels = distinct.tolist()
-    place = {label: code for code, label in enumerate(known.labels)}
-    others = [label for label in labels if label not in place]
-    if others and not unseen:
+    codes_by_label = {label: code for code, label in enumerate(known.labels)}
+    unknown = [label for label in labels if label not in codes_by_label]
+    if unknown and not unseen:
         raise DataError(
-            f"column {known.name!r} of {called} has {list_some(others)}; accepted: the levels of "
+            f"column {known.name!r} of {called} has {list_some(unknown)}; accepted: the levels of "
             f"X, {list_some(known.labels, 20)}",
             argument=argument,
         )
-    return np.array([place.get(label, -1) for label in labels], dtype=np.float64)[codes]
+    return np.array([codes_by_label.get(label, -1) for label in labels], dtype=np.float64)[codes]

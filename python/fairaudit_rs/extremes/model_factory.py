@@ -67,8 +67,8 @@ class ModelFactory:
                 model = self.estimator(**settings)
             _seed_parameters(model, seed)
             if self.train is not None:
-                found = self.train(model, X, y, dict(settings))
-                return model if found is None else found
+                trained = self.train(model, X, y, dict(settings))
+                return model if trained is None else trained
             if not hasattr(model, "fit"):
                 raise ArgumentTypeError(
                     f"estimator makes a {type(model).__name__}, which has no fit method. Pass "

@@ -117,7 +117,7 @@ class ColumnLayout:
 
     def encoded(self, values: Floats, stream: np.random.Generator) -> Floats:
         """Encode rows for the network; the mode of a number is drawn by its probabilities."""
-        found = np.zeros((len(values), self.width))
+        encoded = np.zeros((len(values), self.width))
         rows = np.arange(len(values))
         for block, column in zip(self.blocks, values.T, strict=True):
             if block.modes is None:
@@ -131,26 +131,26 @@ class ColumnLayout:
                 place = np.divide(
                     deviation, REACH * spread, out=np.zeros_like(deviation), where=spread > 0
                 )
-                found[:, block.start] = np.clip(place, -1.0, 1.0)
-            found[rows, block.flags.start + mode] = 1.0
-        return found
+                encoded[:, block.start] = np.clip(place, -1.0, 1.0)
+            encoded[rows, block.flags.start + mode] = 1.0
+        return encoded
 
     def decoded(self, outputs: Floats, noise: Floats, stream: np.random.Generator) -> Floats:
         """Draw rows from the outputs of a network: positions in (-1, 1), and logits of flags.
 
         `noise` has, for each column of numbers, the standard deviation of its position.
         """
-        found = np.empty((len(outputs), len(self.blocks)))
+        values = np.empty((len(outputs), len(self.blocks)))
         for number, block in enumerate(self.blocks):
             logits = outputs[:, block.flags]
             mode = (logits + stream.gumbel(size=logits.shape)).argmax(axis=1)
             if block.modes is None:
-                found[:, number] = mode
+                values[:, number] = mode
                 continue
             place = outputs[:, block.start] + noise[number] * stream.standard_normal(len(outputs))
             reach = REACH * block.modes.spread[mode]
-            found[:, number] = block.modes.mean[mode] + reach * np.clip(place, -1.0, 1.0)
-        return found
+            values[:, number] = block.modes.mean[mode] + reach * np.clip(place, -1.0, 1.0)
+        return values
 
 
 def _log_parts(x: Floats, share: Floats, mean: Floats, spread: Floats) -> Floats:
@@ -168,15 +168,15 @@ def _mixture(x: Floats) -> tuple[Floats, Floats, Floats]:
     edges = np.linspace(0, n_rows, min(n_rows, _MOST_POINTS) + 1).astype(np.intp)
     count = np.diff(edges).astype(np.float64)
     points = np.add.reduceat(np.sort(x), edges[:-1]) / count
-    best, found = np.inf, (np.ones(1), np.array([x.mean()]), np.array([scale]))
+    best, best_law = np.inf, (np.ones(1), np.array([x.mean()]), np.array([scale]))
     for n in _TRIED:
         if 5 * n > n_rows:
             break
         loss, law = _fit_mixture(points, count, n, scale)
         criterion = 2 * loss + (3 * n - 1) * np.log(n_rows)
         if criterion < best:
-            best, found = criterion, law
-    return found
+            best, best_law = criterion, law
+    return best_law
 
 
 def _fit_mixture(

@@ -114,17 +114,19 @@ def measure_tails(
     )
     call = _native.Call(n_threads)
     tails = [group.problem for group in groups]
-    found = compare_all(tails, question.pairs, horizon, call)
+    compared = compare_all(tails, question.pairs, horizon, call)
     by_order_statistics = [
         pair
-        for pair, comparison in zip(question.pairs, found, strict=True)
+        for pair, comparison in zip(question.pairs, compared, strict=True)
         if "order" in comparison.method
     ]
     fits = compare_all(tails, by_order_statistics, horizon, call, fit_only=True)
     fit_of_pair = dict(zip(by_order_statistics, fits, strict=True))
-    tests = [(comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in found]
+    tests = [
+        (comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in compared
+    ]
     if null == "equal_laws":
-        total = n_resamples * len(found)
+        total = n_resamples * len(compared)
         tests = [
             _equal_laws(
                 (tails[pair[0]], tails[pair[1]]),
@@ -133,7 +135,7 @@ def measure_tails(
                 _native.Draws(n_resamples, seed=seed, series=series),
                 _native.Call(n_threads, _ticks(progress, series * n_resamples, total)),
             )
-            for series, (pair, comparison) in enumerate(zip(question.pairs, found, strict=True))
+            for series, (pair, comparison) in enumerate(zip(question.pairs, compared, strict=True))
         ]
     adjusted = adjust_pvalues([pvalue for _, pvalue, _ in tests])
     comparisons = tuple(
@@ -146,12 +148,12 @@ def measure_tails(
             float(p_adjusted),
         )
         for pair, comparison, test, p_adjusted in zip(
-            question.pairs, found, tests, adjusted, strict=True
+            question.pairs, compared, tests, adjusted, strict=True
         )
     )
     clearest = comparisons.index(clearest_of(comparisons))
-    interval = (found[clearest].low, found[clearest].high)
-    n_known = sum(not comparison.reason for comparison in found)
+    interval = (compared[clearest].low, compared[clearest].high)
+    n_known = sum(not comparison.reason for comparison in compared)
     if n_known > 1:
         each = 1 - (1 - confidence) / n_known
         pair = question.pairs[clearest]
@@ -195,12 +197,10 @@ def pair_ecds(
     each = 1 - (1 - confidence) / len(question.pairs)
     if intervals:
         compared = compare_all(groups, question.pairs, horizon, call, confidence=each)
-        found = [(comparison.estimate, comparison.low, comparison.high) for comparison in compared]
+        ecds = [(comparison.estimate, comparison.low, comparison.high) for comparison in compared]
     else:
         levels = [tail.value(horizon) for tail in groups]
-        found = [
-            (levels[first] - levels[second], *_NO_INTERVAL) for first, second in question.pairs
-        ]
+        ecds = [(levels[first] - levels[second], *_NO_INTERVAL) for first, second in question.pairs]
     pairs = [
         PairEcd(
             first=question.groups[first].name,
@@ -209,7 +209,7 @@ def pair_ecds(
             low=low,
             high=high,
         )
-        for (first, second), (estimate, low, high) in zip(question.pairs, found, strict=True)
+        for (first, second), (estimate, low, high) in zip(question.pairs, ecds, strict=True)
         if not math.isnan(estimate)
     ]
     if not pairs:
@@ -240,12 +240,12 @@ def _ticks(
 
 def _equal_laws(
     pair: tuple[TailProblem, TailProblem],
-    found: LevelComparison,
+    comparison: LevelComparison,
     horizon: float,
     draws: _native.Draws,
     call: _native.Call,
 ) -> tuple[float, float, bool]:
-    if found.reason or not all(tail.reaches(horizon) for tail in pair):
+    if comparison.reason or not all(tail.reaches(horizon) for tail in pair):
         return math.nan, math.nan, False
     observed, drawn = permute_levels(*pair, horizon, draws, call)
     # A replicate without a fit counts as extreme.
@@ -257,7 +257,7 @@ def _equal_laws(
 def _comparison(
     first: Any,
     second: Any,
-    found: LevelComparison,
+    comparison: LevelComparison,
     fit_of_pair: LevelComparison | None,
     test: tuple[float, float, bool],
     adjusted: float,
@@ -267,19 +267,19 @@ def _comparison(
     return TailComparison(
         first=first,
         second=second,
-        estimate=found.estimate,
-        low=found.low,
-        high=found.high,
+        estimate=comparison.estimate,
+        low=comparison.low,
+        high=comparison.high,
         statistic=statistic,
         pvalue=pvalue,
         adjusted_pvalue=adjusted,
         pvalue_is_bound=is_bound,
-        method=found.method,
+        method=comparison.method,
         fitted=fit_of_pair.estimate if fit_of_pair else nan,
         fitted_low=fit_of_pair.low if fit_of_pair else nan,
         fitted_high=fit_of_pair.high if fit_of_pair else nan,
         fitted_pvalue=fit_of_pair.pvalue if fit_of_pair else nan,
-        reason=found.reason,
+        reason=comparison.reason,
     )
 
 

@@ -256,8 +256,8 @@ def _f1s(
             f"target is {target!r}; accepted: a column of real: {list_some(names, 20)}",
             argument="target",
         )
-    at = names.index(target)
-    labels = rows.columns[at].labels
+    target_place = names.index(target)
+    labels = rows.columns[target_place].labels
     if len(labels) != 2:
         raise DataError(
             f"target {target!r} has {len(labels) or 'more than ten'} levels; accepted: a column of "
@@ -277,25 +277,27 @@ def _f1s(
                 "fit and predict",
                 argument="estimator",
             )
-    held = coded_like(rows, test, "test", unseen=True)
-    design = DesignMatrix(rows, tuple(place for place in range(len(names)) if place != at))
-    found = []
+    test_values = coded_like(rows, test, "test", unseen=True)
+    design = DesignMatrix(
+        rows, tuple(place for place in range(len(names)) if place != target_place)
+    )
+    scores = []
     for called, values in (("real", rows.values), ("generated", generated)):
-        if len(set(values[:, at])) < 2:
+        if len(set(values[:, target_place])) < 2:
             raise DataError(
                 f"target {target!r} is the same in all rows of {called}; accepted: both levels",
                 argument="target",
                 mentions=(called,),
             )
         fit = MixedRidgeLogistic() if estimator is None else copy.deepcopy(estimator)
-        fit.fit(design.matrix(values), values[:, at])
-        predicted = np.asarray(fit.predict(design.matrix(held)), dtype=np.float64)
-        found.append(_f1(held[:, at], predicted))
-    return found[0], found[1]
+        fit.fit(design.matrix(values), values[:, target_place])
+        predicted = np.asarray(fit.predict(design.matrix(test_values)), dtype=np.float64)
+        scores.append(_f1(test_values[:, target_place], predicted))
+    return scores[0], scores[1]
 
 
 def _f1(label: Floats, predicted: Floats) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN); 0 if no label and no prediction is positive."""
-    positive, called = label == 1, predicted == 1
-    n = int(positive.sum() + called.sum())
-    return 2 * int((positive & called).sum()) / n if n else 0.0
+    positive, called_positive = label == 1, predicted == 1
+    n = int(positive.sum() + called_positive.sum())
+    return 2 * int((positive & called_positive).sum()) / n if n else 0.0

@@ -369,17 +369,17 @@ def _question(
 ) -> ExtremeQuestion:
     discrimination = _restore_ties(score, discrimination)
     if isinstance(upper, float) and discrimination.max() > upper:
-        at = int(discrimination.argmax())
+        largest = int(discrimination.argmax())
         raise DataError(
-            f"the discrimination in row {rows[at]} is {discrimination[at]:g}, above upper, "
-            f"{upper:g}. Pass an upper= that no row exceeds, or upper=None.",
+            f"the discrimination in row {rows[largest]} is {discrimination[largest]:g}, above "
+            f"upper, {upper:g}. Pass an upper= that no row exceeds, or upper=None.",
             argument="upper",
         )
     cells = chosen.cells
-    own = chosen.place[rows]
+    group_of_row = chosen.place[rows]
     groups = []
     for place, key in enumerate(chosen.keys):
-        in_group = np.flatnonzero(own == place)
+        in_group = np.flatnonzero(group_of_row == place)
         groups.append(
             GroupDiscrimination(
                 group_label(key), discrimination[in_group], score[in_group], rows[in_group]
@@ -420,15 +420,15 @@ def _restore_ties(score: Floats, discrimination: Floats) -> Floats:
     # Few clusters have several values; only the rows of these change.
     several = first < last
     first, last = first[several], last[several]
-    found = np.where(np.abs(discrimination) <= rounding, 0.0, discrimination)
+    restored = np.where(np.abs(discrimination) <= rounding, 0.0, discrimination)
     if len(first):
         cluster = np.searchsorted(first, discrimination, side="right") - 1
         rows = np.flatnonzero((cluster >= 0) & (discrimination <= last[cluster]))
         # The value closest to 0, which is 0 if a cluster has values on both sides.
         least = np.where(first > 0, first, np.minimum(last, 0.0))
         least[np.abs(least) <= rounding] = 0.0
-        found[rows] = least[cluster[rows]]
-    return found
+        restored[rows] = least[cluster[rows]]
+    return restored
 
 
 def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[str]:

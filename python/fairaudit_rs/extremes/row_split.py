@@ -60,15 +60,15 @@ class SearchLabels:
                 f"y holds {list_some(labels)}; accepted: labels of two classes", argument="y"
             )
         wanted = _item(pos_label)
-        found = [at for at, label in enumerate(labels) if label_matches(label, wanted)]
-        if pos_label is not None and not found:
+        matching = [at for at, label in enumerate(labels) if label_matches(label, wanted)]
+        if pos_label is not None and not matching:
             raise ArgumentError(
                 f"pos_label is {pos_label!r}, which does not occur in y; it holds "
                 f"{list_some(labels)}",
                 argument="pos_label",
             )
         # The second class of scikit-learn is the larger label.
-        at = found[0] if found else labels.index(max(labels))
+        at = matching[0] if matching else labels.index(max(labels))
         return cls(y, (code == labels.index(max(labels))).astype(np.int64), code == at)
 
 
@@ -85,11 +85,11 @@ def deal_rows(
     hashes = row_hashes([prepared.form, labelled], np.arange(len(place), dtype=np.int64))
     order = np.lexsort((*hashes[::-1], place))
     stream = stream_of(seed, _DEALING)
-    found: list[list[RowNumbers]] = [[] for _ in shares]
+    parts: list[list[RowNumbers]] = [[] for _ in shares]
     for group in np.unique(place):
         rows = order[place[order] == group]
         ends = np.round(np.cumsum(shares) * len(rows)).astype(np.int64)
         pieces = np.split(stream.permutation(rows), ends[:-1])
-        for part, piece in zip(found, pieces, strict=True):
+        for part, piece in zip(parts, pieces, strict=True):
             part.append(piece)
-    return tuple(stream.permutation(np.concatenate(part)).astype(np.int64) for part in found)
+    return tuple(stream.permutation(np.concatenate(part)).astype(np.int64) for part in parts)

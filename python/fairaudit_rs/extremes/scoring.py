@@ -46,29 +46,29 @@ class Probability:
 
     def __call__(self, X: Any, rows: RowNumbers, what: str) -> Floats:
         """Return a probability for each row of X; messages use `rows`, their numbers."""
-        given = stack_columns(X) if self.as_array and isinstance(X, Mapping) else X
-        found = _as_numbers(self.predict(given))
-        if found.ndim == 2 and found.shape[1] == 1:
-            found = found[:, 0]
-        if found.ndim == 2 and found.shape == (len(rows), self.n_classes):
-            found = found[:, self.column]
-        elif found.shape == (len(rows),) and self.n_classes == 2:
-            found = 1 - found if self.of_other else found
+        features = stack_columns(X) if self.as_array and isinstance(X, Mapping) else X
+        probabilities = _as_numbers(self.predict(features))
+        if probabilities.ndim == 2 and probabilities.shape[1] == 1:
+            probabilities = probabilities[:, 0]
+        if probabilities.ndim == 2 and probabilities.shape == (len(rows), self.n_classes):
+            probabilities = probabilities[:, self.column]
+        elif probabilities.shape == (len(rows),) and self.n_classes == 2:
+            probabilities = 1 - probabilities if self.of_other else probabilities
         else:
             raise DataError(
-                f"model returns an array of shape {found.shape} for {len(rows):,} rows; accepted: "
-                f"a probability per row, or one for each of {self.n_classes} classes",
+                f"model returns an array of shape {probabilities.shape} for {len(rows):,} rows; "
+                f"accepted: a probability per row, or one for each of {self.n_classes} classes",
                 argument="model",
             )
-        bad = ~((found >= -_ROUNDING) & (found <= 1 + _ROUNDING))
+        bad = ~((probabilities >= -_ROUNDING) & (probabilities <= 1 + _ROUNDING))
         if bad.any():
             place = int(bad.argmax())
             raise DataError(
-                f"model returns {found[place]:g} for {what} row {rows[place]}; accepted: "
+                f"model returns {probabilities[place]:g} for {what} row {rows[place]}; accepted: "
                 "probabilities, from 0 to 1, for all rows",
                 argument="model",
             )
-        return np.asarray(found.clip(0.0, 1.0))
+        return np.asarray(probabilities.clip(0.0, 1.0))
 
 
 def probability_of(model: Any, pos_label: Label = None) -> Probability:
@@ -202,12 +202,14 @@ def score_rows(
     total, done = n_distinct * (1 + flips.n_flips), 0
     for start in range(0, n_distinct, batch):
         part = slice(start, start + batch)
-        at = distinct.first[part]
-        score[part] = probability(form.take(at), at, "X,")
+        batch_rows = distinct.first[part]
+        score[part] = probability(form.take(batch_rows), batch_rows, "X,")
         for flip in range(flips.n_flips):
-            flipped = probability(flips.flipped_rows(flip, at), at, "the counterfactual of")
+            flipped = probability(
+                flips.flipped_rows(flip, batch_rows), batch_rows, "the counterfactual of"
+            )
             np.maximum(raised[part], flipped - score[part], out=raised[part])
-        done += len(at) * (1 + flips.n_flips)
+        done += len(batch_rows) * (1 + flips.n_flips)
         if progress is not None:
             progress(done, total)
     return ScoredRows(score[distinct.distinct_of_row], raised[distinct.distinct_of_row], total)
@@ -220,6 +222,6 @@ def scores_of(
     distinct = find_distinct_rows([form], rows)
     score = np.empty(len(distinct.first))
     for start in range(0, len(score), batch):
-        at = distinct.first[start : start + batch]
-        score[start : start + batch] = probability(form.take(at), at, "X,")
+        batch_rows = distinct.first[start : start + batch]
+        score[start : start + batch] = probability(form.take(batch_rows), batch_rows, "X,")
     return score[distinct.distinct_of_row]

@@ -103,7 +103,7 @@ def ecd_search(
         Threads of the measurement, not of the models. None or -1 takes all cores that the process
         may use. The result does not depend on it.
     progress : bool or callable, optional
-        True prints the progress; a callable gets (settings done, settings in all).
+        True prints; a callable gets (settings done, settings in all).
 
     Returns
     -------
@@ -266,11 +266,11 @@ class _SettingSearch:
         trials: list[Trial] = []
         best: list[_FittedSetting] = []
         first_error: Exception | None = None
-        for at in range(sampler.n_settings):
-            settings = sampler.ask(at)
+        for trial in range(sampler.n_settings):
+            settings = sampler.ask(trial)
             accuracy = math.nan
             try:
-                probability, model = self._fit(settings, at)
+                probability, model = self._fit(settings, trial)
                 accuracy = self._accuracy(probability, self.parts[1])
                 pair, note = self._worst(probability)
             except ArgumentError:
@@ -279,7 +279,7 @@ class _SettingSearch:
             except (ValueError, ArithmeticError, RuntimeError) as error:
                 first_error = first_error or error
                 pair, note = PairEcd(first=None, second=None, estimate=math.nan), str(error)
-            sampler.tell(at, abs(pair.estimate), accuracy)
+            sampler.tell(trial, abs(pair.estimate), accuracy)
             trials.append(
                 Trial(
                     settings=settings,
@@ -292,9 +292,9 @@ class _SettingSearch:
                 )
             )
             if not math.isnan(pair.estimate):
-                best = _with(best, _FittedSetting(at, model, accuracy, abs(pair.estimate)))
+                best = _with(best, _FittedSetting(trial, model, accuracy, abs(pair.estimate)))
             if progress is not None:
-                progress(at + 1, sampler.n_settings)
+                progress(trial + 1, sampler.n_settings)
         if not best:
             raise DataError(
                 f"none of {len(trials):,} settings could be fitted and measured; the first failed "

@@ -171,10 +171,8 @@ class SearchResult(Result):
 
     def _best(self) -> Trial | None:
         """Return the trial that equals `best`, which may be a copy that was read from a dict."""
-        found = encode_value(self.best)
-        return next(
-            (trial for trial in self.trials if found and encode_value(trial) == found), None
-        )
+        best = encode_value(self.best)
+        return next((trial for trial in self.trials if best and encode_value(trial) == best), None)
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class SmoothedBootstrap:
         X : frame or array
             Rows of mixed columns.
         rng : None, int, SeedSequence, Generator or RandomState
-            Not used, since fitting is not random; ``random_state`` is an alias.
+            Not used: fitting is not random; ``random_state`` is an alias.
 
         Returns
         -------
@@ -139,10 +139,10 @@ class SmoothedBootstrap:
         if self._learned is None:
             raise DataError("SmoothedBootstrap has learned no rows yet. Call fit before sample.")
         stream = stream_of(rng, random_state)
-        found = self._learned.drawn(n, stream, keep_moments=self.keep_moments)
+        values = self._learned.drawn(n, stream, keep_moments=self.keep_moments)
         if self.switch > 0:
-            self._learned.switch(found, self.switch, stream)
-        return self._learned.rows.frame(found)
+            self._learned.switch(values, self.switch, stream)
+        return self._learned.rows.frame(values)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -202,12 +202,12 @@ class _KernelFit:
         found[:, self.noisy] = moved
         return found
 
-    def switch(self, found: Floats, chance: float, stream: np.random.Generator) -> None:
+    def switch(self, values: Floats, chance: float, stream: np.random.Generator) -> None:
         """Replace random cells of columns of levels by draws from these columns."""
         for place in self.rows.places("levels"):
-            changed = np.flatnonzero(stream.random(len(found)) < chance)
+            changed = np.flatnonzero(stream.random(len(values)) < chance)
             row = stream.integers(0, len(self.rows), len(changed))
-            found[changed, place] = self.rows.values[row, place]
+            values[changed, place] = self.rows.values[row, place]
 
 
 def find_atoms(column: Floats) -> NDArray[np.bool_]:

@@ -92,35 +92,31 @@ def read_space(space: object) -> dict[str, Axis]:
     return {name: _axis(name, given) for name, given in space.items()}
 
 
-def _axis(name: str, given: Any) -> Axis:
-    if isinstance(given, list):
-        if not given:
+def _axis(name: str, axis: Any) -> Axis:
+    if isinstance(axis, list):
+        if not axis:
             raise ArgumentError(
                 f"space[{name!r}] is an empty list; accepted: {_ACCEPTED}", argument="space"
             )
-        return Choice(tuple(given))
-    if isinstance(given, tuple):
-        return _range(name, given)
-    if hasattr(given, "rvs"):
-        return DrawFunction(lambda stream: given.rvs(random_state=stream))
-    if callable(given):
-        return DrawFunction(given)
-    raise ArgumentTypeError(
-        f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}", argument="space"
-    )
+        return Choice(tuple(axis))
+    if isinstance(axis, tuple):
+        return _range(name, axis)
+    if hasattr(axis, "rvs"):
+        return DrawFunction(lambda stream: axis.rvs(random_state=stream))
+    if callable(axis):
+        return DrawFunction(axis)
+    raise ArgumentTypeError(f"space[{name!r}] is {axis!r}; accepted: {_ACCEPTED}", argument="space")
 
 
-def _range(name: str, given: tuple[Any, ...]) -> Range:
-    log = len(given) == 3 and given[2] == "log"
-    if len(given) != 2 and not log:
-        raise ArgumentError(
-            f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}", argument="space"
-        )
-    low, high = (arguments.finite(f"space[{name!r}]", end) for end in given[:2])
-    whole = all(isinstance(end, int | np.integer) for end in given[:2])
+def _range(name: str, ends: tuple[Any, ...]) -> Range:
+    log = len(ends) == 3 and ends[2] == "log"
+    if len(ends) != 2 and not log:
+        raise ArgumentError(f"space[{name!r}] is {ends!r}; accepted: {_ACCEPTED}", argument="space")
+    low, high = (arguments.finite(f"space[{name!r}]", end) for end in ends[:2])
+    whole = all(isinstance(end, int | np.integer) for end in ends[:2])
     if not low < high or (log and low <= 0):
         accepted = "0 < low < high" if log else "low < high"
-        raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {accepted}", argument="space")
+        raise ArgumentError(f"space[{name!r}] is {ends!r}; accepted: {accepted}", argument="space")
     return Range(low, high, log, whole)
 
 

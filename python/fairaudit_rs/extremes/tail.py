@@ -153,8 +153,8 @@ class TailFit(Finding):
         >>> low < 6.9 < high
         True
         """
-        found = self.level(m)
-        return found.value, found.low, found.high
+        level = self.level(m)
+        return level.value, level.low, level.high
 
     def lower_free(self, m: float) -> float:
         """Return a distribution-free lower limit of the level that one row in m exceeds.
@@ -293,18 +293,18 @@ class TailFit(Finding):
                 f"{name} of {rows} has no fit ({self.reason}); what is said of it rests on order "
                 "statistics alone."
             )
-        found = self.typical_level
+        typical = self.typical_level
         shape, low, high = numbers(self.estimate, *self.confidence_interval)
         limits = (
             "no shape fits well" if math.isnan(self.confidence_interval[0]) else f"{low} to {high}"
         )
-        value, least, most = numbers(found.value, found.low, found.high)
+        value, least, most = numbers(typical.value, typical.low, typical.high)
         level = f"{100 * self.confidence_level:g} %"
         return (
             f"{name} of {rows}: {self.n_exceedances} of them exceed "
             f"{number(self.threshold)}, with shape {shape} ({limits}); one row in "
-            f"{found.horizon:,.0f} exceeds {value} ({level} interval {least} to "
-            f"{most}, {found.standing})."
+            f"{typical.horizon:,.0f} exceeds {value} ({level} interval {least} to "
+            f"{most}, {typical.standing})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -423,9 +423,9 @@ def tail_of(
     fit, nan = problem.fit, math.nan
     low, high = problem.shape_interval(problem.call)
     if fit is None:
-        shape, scale, location, threshold, end = nan, nan, nan, nan, nan
+        shape, scale, location, threshold, endpoint = nan, nan, nan, nan, nan
     else:
-        shape, scale, threshold, end = fit.shape, fit.scale, fit.threshold, fit.end
+        shape, scale, threshold, endpoint = fit.shape, fit.scale, fit.threshold, fit.end
         location = float(problem.on_scale(np.array([threshold]))[0])
     if method == "point_process" and fit is not None and block_size is not None:
         expected = block_size * fit.k / problem.n
@@ -451,7 +451,7 @@ def tail_of(
         upper=problem.scale_upper,
         resolution=problem.footing.resolution,
         type="" if math.isnan(low) else "III" if high < 0 else "II" if low > 0 else "I",
-        endpoint=end,
+        endpoint=endpoint,
         method=method,
         block_size=block_size,
         reason=problem.why_no_fit,

@@ -341,12 +341,12 @@ Layers = list[tuple["torch.Tensor", "torch.Tensor"]]
 
 def _layers(widths: list[int], stream: np.random.Generator) -> Layers:
     """Return initial weights and offsets, uniform within 1 / sqrt(width) as in torch."""
-    found = []
+    layers = []
     for width, to in pairwise(widths):
-        reach = 1 / math.sqrt(width)
-        weights = _tensor(stream.uniform(-reach, reach, (to, width))).requires_grad_()
-        found.append((weights, _tensor(stream.uniform(-reach, reach, to)).requires_grad_()))
-    return found
+        limit = 1 / math.sqrt(width)
+        weights = _tensor(stream.uniform(-limit, limit, (to, width))).requires_grad_()
+        layers.append((weights, _tensor(stream.uniform(-limit, limit, to)).requires_grad_()))
+    return layers
 
 
 def _forward(layers: Layers, rows: torch.Tensor) -> torch.Tensor:
