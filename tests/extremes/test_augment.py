@@ -285,7 +285,7 @@ def pass_rates(law, generator, n, n_samples, seed):
 @pytest.mark.calibration
 @pytest.mark.parametrize("fresh", [True, False])
 def test_top_ups_do_not_make_a_heavy_tail_pass(fresh):
-    """Shape .2, 500 rows, four top-ups; testing until it passes does."""
+    """Shape 0.2, 500 rows, four top-ups; testing until it passes does."""
     law = stats.genpareto(SHAPE)
     n_samples = 1_500
     generator = Fresh(law) if fresh else "bootstrap"
@@ -300,7 +300,7 @@ def test_top_ups_do_not_make_a_heavy_tail_pass(fresh):
 
 @pytest.mark.calibration
 def test_one_alpha_for_all_looks_lets_a_heavy_tail_pass():
-    """Why the real rows keep their own alpha: shape .3, 500 rows, smoothed bootstrap."""
+    """Why the real rows keep their own alpha: shape 0.3, 500 rows, smoothed bootstrap."""
     n_samples = 2_000
     passed = pass_rates(stats.genpareto(0.3), "bootstrap", 500, n_samples, 2)
     high = stats.binom.ppf(1 - 1e-6, n_samples, passed["real"] / n_samples)

@@ -40,7 +40,7 @@ def at_outer(cuts, shape):
 
 
 def off(cuts, shape, page):
-    """How far quantiles are from the page's, in units of what is allowed: .07, .14 outermost."""
+    """How far quantiles are from the page's, in units of what is allowed: 0.07, 0.14 outermost."""
     allowed = np.where(np.isin(OUTER, (OUTER[0], OUTER[-1])), 0.14, 0.07)
     return np.max(np.abs(at_outer(cuts, shape) - page) / allowed)
 
@@ -59,7 +59,7 @@ def at_most(count, of, share):
 
 @pytest.mark.parametrize(("design", "page"), ORACLES.items())
 def test_shipped_cuts_are_those_of_the_page(design, page):
-    """Both were simulated, with errors of .02 to .05, and more in the outermost."""
+    """Both were simulated, with errors of 0.02 to 0.05, and more in the outermost."""
     n, k, m, shape = design
     assert off(_native.Cuts.of_level(k, float(n), float(m)), shape, page) < 1
     assert off(flat_cuts(), shape, page) > 2
@@ -72,7 +72,7 @@ def test_shipped_cuts_between_the_tables_are_those_simulated_there(n, m):
         k, [(m * k / n, float(n))], _native.Draws(10_000, seed=3), CALL
     )[0]
     shipped = _native.Cuts.of_level(k, float(n), float(m))
-    # Errors of the simulation: .027 at the ends of these, all nodes together.
+    # Errors of the simulation: 0.027 at the ends of these, all nodes together.
     inner = (PROBABILITIES >= 0.025) & (PROBABILITIES <= 0.975)
     difference = np.abs(shipped.values - simulated.values)
     assert difference[:, inner].max() < 0.16
@@ -186,7 +186,7 @@ def test_the_free_limit_holds_with_two_populations_in_the_tail():
 
 @pytest.mark.calibration
 def test_cells_cover_where_naive_ties_do_not():
-    """Scores on a grid of .01, 30 % of them without a difference: the level before rounding."""
+    """Scores on a grid of 0.01, 30 % of them without a difference: the level before rounding."""
     law, n, m, samples = EXPONENTIAL.times(0.02), 2_000, 2_000, 1_500
     rng, truth = np.random.default_rng(14), law.level(1 / (0.35 * m))
     found = {True: [], False: []}

@@ -179,7 +179,7 @@ def test_adjusted_pvalues_of_four_groups():
 def test_counted_groups_whose_values_lie_apart():
     """n = 370 each, m = 100, equal levels at 1 %: not with the larger of the one-sample tails.
 
-    Above .5 lies one row in 100 of either group; below, the values of the first lie far away and
+    Above 0.5 lies one row in 100 of either group; below, the values of the first lie far away and
     those of the second close by, so that no other level fits both better.
     """
     rng, n, m, samples = np.random.default_rng(29), 370, 100.0, 5_000

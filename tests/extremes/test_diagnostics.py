@@ -118,7 +118,7 @@ class TestKnownValues:
         assert log_likelihood - 1e-9 <= value < log_likelihood + 1e-5
 
     def test_critical_values(self):
-        # 20,000 sequences of the reference: .008 is above four standard errors.
+        # 20,000 sequences of the reference: 0.008 is above four standard errors.
         for k in (10, 50, 499):
             for level in (0.9, 0.95):
                 first, table = _native.critical_variations(level)

@@ -269,7 +269,7 @@ def test_hermite_means_by_quadrature():
 
 
 def test_a_tetrachoric_correlation():
-    """Two halves at their medians: P(both) = 1/4 + arcsin(r) / (2 pi), r = .5 for 1/3."""
+    """Two halves at their medians: P(both) = 1/4 + arcsin(r) / (2 pi), r = 0.5 for 1/3."""
     both = np.repeat([[1, 1], [0, 0], [1, 0], [0, 1]], [200, 200, 100, 100], axis=0).astype(bool)
     copula = GaussianCopula().fit({"a": both[:, 0], "b": both[:, 1]})
     assert copula.correlation[0, 1] == pytest.approx(0.5, abs=1e-3)
@@ -439,7 +439,7 @@ def test_switched_levels_are_drawn_from_the_law_of_the_column():
     kept = SmoothedBootstrap().fit(X).sample(20_000, rng=1)
     assert (kept["job"] == kept["same"]).all()
     mixed = SmoothedBootstrap(switch=0.5).fit(X).sample(20_000, rng=1)
-    # Equal when neither was drawn anew (1/4), and by chance else: .8^2 + .2^2 = .68.
+    # Equal when neither was drawn anew (1/4), and by chance else: 0.8^2 + 0.2^2 = 0.68.
     assert (mixed["job"] == mixed["same"]).mean() == pytest.approx(0.25 + 0.75 * 0.68, abs=0.02)
     assert (mixed["job"] == "clerk").mean() == pytest.approx(0.8, abs=0.02)
 

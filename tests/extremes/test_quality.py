@@ -66,7 +66,7 @@ def test_a_divergence_by_hand():
 
 
 def test_a_level_that_no_real_row_has_is_one_more():
-    """Half a row more in each of three levels: .5, 2.5, 2.5 of 5.5 against 1.5, 2.5, 1.5."""
+    """Half a row more in each of three levels: 0.5, 2.5, 2.5 of 5.5 against 1.5, 2.5, 1.5."""
     real, generated = {"x": ["a", "a", "b", "b"]}, {"x": ["a", "a", "b", "c"]}
     found = generator_quality(real, generated, n_folds=2, rng=0)
     p, q = np.array([0.5, 2.5, 2.5]) / 5.5, np.array([1.5, 2.5, 1.5]) / 5.5
@@ -179,7 +179,7 @@ def test_a_quality_cannot_be_changed():
 
 @pytest.mark.calibration
 def test_a_law_is_not_told_apart_from_itself():
-    """The mean AUC over 100 pairs of samples of one law is .5 within 5 standard errors."""
+    """The mean AUC over 100 pairs of samples of one law is 0.5 within 5 standard errors."""
     found = [
         generator_quality(rows(200, seed), rows(200, seed + 1_000), rng=seed).detection_auc
         for seed in range(100)

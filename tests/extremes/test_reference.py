@@ -485,7 +485,7 @@ def test_cells_of_an_exponential_are_geometric():
 
 
 def test_intervals_of_scores_on_a_grid(table):
-    """Scores on a grid of .005 have about the interval of the scores before rounding."""
+    """Scores on a grid of 0.005 have about the interval of the scores before rounding."""
     c = np.random.default_rng(8).beta(2, 4, 500)
     plain = np.array(reference.return_level_interval(reference.curve(c, 500, table, 34, 1.0)))
     sample = reference.grouped_curve(np.rint(200 * c) / 200, 0.005, 500, table, 34, 1.0)

@@ -344,12 +344,12 @@ def threshold_sequence(
     tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, outcomes, strict=True))
     measurable = [test for test in tests if not test.reason]
     n_rejected = _native.forward_stop([test.pvalue for test in measurable], rate)
-    accepted = measurable[n_rejected:]
+    not_rejected = measurable[n_rejected:]
     return ThresholdSequence(
         tests=tests,
         rate=rate,
         n_rejected=n_rejected,
-        n_exceedances=accepted[0].n_exceedances if accepted else None,
+        n_exceedances=not_rejected[0].n_exceedances if not_rejected else None,
     )
 
 

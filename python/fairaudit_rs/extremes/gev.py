@@ -160,8 +160,8 @@ def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
     least, most = int(sizes.min()), int(sizes.max())
     if most > UNEVEN * least:
         raise ArgumentError(
-            f"blocks has labels of {least:,} to {most:,} rows; accepted: blocks of about equal "
-            f"sizes, none with more than {UNEVEN} times the rows of another",
+            f"blocks has labels of {least:,} to {most:,} rows. Use blocks of similar sizes, none "
+            f"with more than {UNEVEN} times the rows of another.",
             argument="blocks",
         )
     maxima = np.full(len(sizes), -np.inf)

@@ -285,7 +285,7 @@ def _f1s(
     for called, values in (("real", rows.values), ("generated", generated)):
         if len(set(values[:, target_place])) < 2:
             raise DataError(
-                f"target {target!r} is the same in all rows of {called}; accepted: both levels",
+                f"target {target!r} is the same in all rows of {called}. Pass rows of both levels.",
                 argument="target",
                 mentions=(called,),
             )

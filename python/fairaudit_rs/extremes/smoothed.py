@@ -237,7 +237,7 @@ def _bandwidth(value: object) -> float | None:
     """Check a bandwidth in standard deviations; return None for Silverman's."""
     if isinstance(value, str) and value == "silverman":
         return None
-    accepted = "'silverman', or a number from 0 on"
+    accepted = "'silverman', or a number of at least 0"
     return arguments.number("bandwidth", value, accepted, lambda found: 0 <= found < np.inf)
 
 
