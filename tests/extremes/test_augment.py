@@ -82,11 +82,11 @@ def test_top_ups(options, message):
         ({"top_ups": 3}, "top_ups is 3; accepted: TopUps"),
         ({"n_resamples": -1}, "n_resamples is -1; accepted"),
         ({"confidence_level": 2}, "confidence_level is 2; accepted"),
-        ({"frames": {}}, "frames is empty; accepted"),
-        ({"differences": lambda X: X["c"][1:]}, r"shape \(199,\) for 200 rows of group 'g'; acc"),
-        ({"differences": lambda X: X["c"] * np.nan}, "differences gave nan for a row of group 'g'"),
-        ({"tail": lambda c: (1.0, 2.0)}, "tail gave 2 numbers; accepted: threshold, shape, return"),
-        ({"pvalue": lambda c: 2.0}, "pvalue gave 2; accepted: a number from 0 to 1"),
+        ({"frames": {}}, "frames is empty. Pass the real rows"),
+        ({"differences": lambda X: X["c"][1:]}, r"shape \(199,\) for 200 rows of group 'g'\. R"),
+        ({"differences": lambda X: X["c"] * np.nan}, "differences returned nan for a row of group"),
+        ({"tail": lambda c: (1.0, 2.0)}, "tail returned 2 numbers; accepted: three"),
+        ({"pvalue": lambda c: 2.0}, "pvalue returned 2; accepted: a number from 0 to 1"),
     ],
 )
 def test_arguments(options, message):

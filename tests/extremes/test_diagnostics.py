@@ -67,7 +67,7 @@ class TestArguments:
             cv_test(np.arange(100.0), **options)
 
     def test_the_variation_of_few_rows(self):
-        with pytest.raises(errors.NotMeasurableError, match=r"10 rows; .* at least 11"):
+        with pytest.raises(errors.NotMeasurableError, match=r"values has 10 rows; .* at least 11"):
             cv_test(np.arange(10.0))
 
     @pytest.mark.parametrize("bad", [[1.0], [1.0, 0.0], [1.0, -2.0], [1.0, math.inf]])

@@ -29,7 +29,7 @@ def ask(X, **options):
 class TestArguments:
     def test_scores_alone_have_no_generated_rows(self):
         score = np.linspace(0, 0.5, 400)
-        with pytest.raises(ArgumentError, match="generator goes with model and X"):
+        with pytest.raises(ArgumentError, match="generator needs model and X"):
             fa.extreme_test(
                 y_score=score,
                 counterfactual_score=score + 0.1,
@@ -39,7 +39,7 @@ class TestArguments:
 
     def test_what_is_flipped_must_be_said(self):
         X = rows()
-        with pytest.raises(ArgumentError, match="generator goes with attribute="):
+        with pytest.raises(ArgumentError, match="generator needs attribute="):
             fa.extreme_test(
                 model,
                 X,
@@ -49,7 +49,7 @@ class TestArguments:
             )
 
     def test_row_bounds_are_refused(self):
-        with pytest.raises(ArgumentError, match="generator does not go with upper='row'"):
+        with pytest.raises(ArgumentError, match="generator cannot be combined with upper='row'"):
             ask(rows(), upper="row")
 
     @pytest.mark.parametrize("generator", ["gan", 3, dict])

@@ -177,7 +177,7 @@ class TestKnownValues:
     def test_order_limits_of_the_binomial_law(self):
         values = tail_values(np.arange(1.0, 401.0))
         low, high, measured = values.order_limits(100.0, 0.95)
-        # P(Bin(400, 0.01) >= 9) = 0.021, P(Bin = 0) = .018.
+        # P(Bin(400, 0.01) >= 9) = 0.021, P(Bin = 0) = 0.018.
         assert (low, high, measured) == (392.0, 400.0, True)
         assert values.order_limits(200.0, 0.95)[1:] == (math.inf, False)
         assert tail_values(np.arange(3.0)).order_limits(1.5, 0.999)[0] == -math.inf
@@ -206,7 +206,7 @@ class TestKnownValues:
         assert low <= 0 <= high
 
     def test_the_page_has_these_cuts(self):
-        # n = 500, k = 34, m = 500: measured there to 0.05, the outermost to .1.
+        # n = 500, k = 34, m = 500: measured there to 0.05, the outermost to 0.1.
         cuts = _native.Cuts.of_level(34, 500.0, 500.0).values
         at = [list(PROBABILITIES).index(p) for p in (0.005, 0.025, 0.05, 0.5, 0.95, 0.975, 0.995)]
         for xi, page in (

@@ -200,9 +200,9 @@ class TestBadInput:
             ({"confidence_level": 95}, errors.ArgumentError, "confidence_level is 95"),
             ({"rng": -1}, errors.FairAuditError, "rng is -1"),
             ({"n_threads": 0}, errors.ArgumentError, "n_threads is 0"),
-            ({"y_score": None}, errors.ArgumentError, "y_score is None"),
-            ({"attribute": "sex"}, errors.ArgumentTypeError, "attribute does not go with y_score"),
-            ({"flip": "a"}, errors.ArgumentTypeError, "flip does not go with y_score"),
+            ({"y_score": None}, errors.ArgumentError, "counterfactual_score needs y_score too"),
+            ({"attribute": "sex"}, errors.ArgumentTypeError, "attribute cannot be combined wi"),
+            ({"flip": "a"}, errors.ArgumentTypeError, "flip cannot be combined with y_score"),
             ({"counterfactual_score": np.zeros(3)}, errors.DataError, r"rows|length"),
         ],
     )

@@ -23,13 +23,13 @@ from .test_generators import rows
     ("options", "message"),
     [
         ({"n_folds": 1}, "n_folds is 1; accepted"),
-        ({"n_folds": 900}, "n_folds is 900; accepted: at most 400, the rows of the smaller"),
-        ({"target": "retired"}, "test is None; accepted: target and test together"),
-        ({"test": rows(50)}, "target is None; accepted: target and test together"),
+        ({"n_folds": 900}, "n_folds is 900; accepted: at most 400, the number of rows of"),
+        ({"target": "retired"}, "target needs test too. Pass target= and test="),
+        ({"test": rows(50)}, "test needs target too. Pass target= and test="),
         ({"target": "sex", "test": rows(50)}, "target is 'sex'; accepted: a column of real"),
         ({"target": "job", "test": rows(50)}, "target 'job' has 3 levels; accepted: a column of"),
         ({"target": "age", "test": rows(50)}, "target 'age' has more than ten levels"),
-        ({"target": "retired", "test": rows(50), "estimator": 3}, "estimator is 3, without fit"),
+        ({"target": "retired", "test": rows(50), "estimator": 3}, "estimator is 3, which has no"),
     ],
 )
 def test_arguments(options, message):

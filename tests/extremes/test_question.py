@@ -52,13 +52,13 @@ def half(X):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"model": half}, ArgumentTypeError, "model does not go with y_score and counterfactual"),
-        ({"X": [[1]]}, ArgumentTypeError, "X does not go with y_score"),
-        ({"attribute": 0}, ArgumentTypeError, "attribute does not go with y_score"),
-        ({"flip": "a"}, ArgumentTypeError, "flip does not go with y_score"),
-        ({"pos_label": 1}, ArgumentTypeError, "pos_label does not go with y_score"),
-        ({"y_score": None}, ArgumentError, "y_score is None; accepted: both scores of every row"),
-        ({"counterfactual_score": None}, ArgumentError, "counterfactual_score is None; accepted"),
+        ({"model": half}, ArgumentTypeError, "model cannot be combined with y_score and counter"),
+        ({"X": [[1]]}, ArgumentTypeError, "X cannot be combined with y_score"),
+        ({"attribute": 0}, ArgumentTypeError, "attribute cannot be combined with y_score"),
+        ({"flip": "a"}, ArgumentTypeError, "flip cannot be combined with y_score"),
+        ({"pos_label": 1}, ArgumentTypeError, "pos_label cannot be combined with y_score"),
+        ({"y_score": None}, ArgumentError, "counterfactual_score needs y_score too. Pass both"),
+        ({"counterfactual_score": None}, ArgumentError, "y_score needs counterfactual_score too"),
         ({"sensitive_features": None}, ArgumentTypeError, "sensitive_features is missing"),
         ({"sensitive_features": [1, 1]}, DataError, "only one group: group is '1' in every row"),
         ({"sensitive_features": [1]}, DataError, "the columns differ in length"),
@@ -85,21 +85,21 @@ def test_scores_that_are_none(changed, error, message):
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"model": None}, ArgumentError, "model is None; accepted: model, X and attribute, or"),
-        ({"X": None}, ArgumentError, "X is None; accepted: model, X and attribute, or"),
-        ({"attribute": None}, ArgumentError, "attribute is None; accepted: the column of X"),
+        ({"model": None}, ArgumentError, "model is None. Pass model, X and attribute, or"),
+        ({"X": None}, ArgumentError, "X is None. Pass model, X and attribute, or"),
+        ({"attribute": None}, ArgumentError, "attribute is None. Pass the column of X"),
         ({"attribute": "gender"}, ColumnError, "attribute is 'gender', which is no column of X"),
-        ({"data": {"a": [1]}}, ArgumentTypeError, "data does not go with model; accepted: X="),
+        ({"data": {"a": [1]}}, ArgumentTypeError, "data cannot be combined with model. Pass"),
         ({"sensitive_features": [1, 2]}, DataError, "sensitive_features has 2 rows; X has 600"),
         ({"groups": ["man"]}, DataError, "only one group"),
-        ({"flip": "man"}, DataError, "flip leaves no row of group 'man'; accepted: a flip for"),
-        ({"attribute": "race", "flip": "a", "reference": "a"}, DataError, "no row of group 'a'"),
-        ({"attribute": "race", "flip": "a", "groups": ["a", "b"]}, DataError, "row of group 'a'"),
+        ({"flip": "man"}, DataError, "no counterfactual for the rows of group 'man'"),
+        ({"attribute": "race", "flip": "a", "reference": "a"}, DataError, "rows of group 'a'"),
+        ({"attribute": "race", "flip": "a", "groups": ["a", "b"]}, DataError, "rows of group 'a'"),
         ({"pos_label": 1}, ArgumentTypeError, "pos_label is 1 and model is a function"),
         (
             {"attribute": None, "flip": lambda X, level: X},
             ArgumentError,
-            "attribute is None; accepted: .* sensitive_features=",
+            "attribute is None. Pass .* sensitive_features=",
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_models_that_cannot_be_asked(frame, changed, error, message):
 
 
 def test_nothing_at_all():
-    with pytest.raises(ArgumentError, match="model and y_score are None; accepted: model, X and"):
+    with pytest.raises(ArgumentError, match=r"model and y_score are None\. Pass model, X"):
         pose(sensitive_features=[1, 2])
 
 

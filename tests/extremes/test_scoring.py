@@ -54,13 +54,13 @@ def giving(value):
         (LogisticRegression, ArgumentTypeError, "model is the class LogisticRegression"),
         (LinearSVC(), ArgumentTypeError, "model is a LinearSVC without predict_proba; accepted"),
         (3, ArgumentTypeError, "model is a int without predict_proba"),
-        (giving(np.nan), DataError, r"model gives nan for X, row \d+; accepted: probabilities"),
-        (giving(1.5), DataError, r"model gives 1\.5 for X, row \d+; accepted: probabilities"),
-        (giving(-0.1), DataError, r"model gives -0\.1 for X, row"),
+        (giving(np.nan), DataError, r"model returns nan for X, row \d+; accepted: probabilit"),
+        (giving(1.5), DataError, r"model returns 1\.5 for X, row \d+; accepted: probabil"),
+        (giving(-0.1), DataError, r"model returns -0\.1 for X, row"),
         (lambda X: np.zeros(3), DataError, r"shape \(3,\) for \d+ rows; accepted: a probability"),
         (lambda X: np.zeros((len(X), 3)), DataError, r"shape \(\d+, 3\)"),
         (lambda X: 0.5, DataError, r"array of shape \(\)"),
-        (lambda X: ["a"] * len(X), DataError, "model gives no array of numbers"),
+        (lambda X: ["a"] * len(X), DataError, "model does not return an array of num"),
         (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Softmax(1)), ArgumentError, "Softmax"),
     ],
 )
@@ -70,7 +70,7 @@ def test_models_that_are_none(frame, model, error, message):
 
 
 def test_the_row_of_a_bad_probability_is_that_of_the_user(frame):
-    with pytest.raises(DataError, match="model gives nan for X, row 17;"):
+    with pytest.raises(DataError, match="model returns nan for X, row 17;"):
         scored(lambda X: np.where(X.index == 17, np.nan, 0.5), frame.assign(x=range(600)), "sex")
     bad = (frame.sex == "man").to_numpy().argmax()
     only = frame.iloc[[bad]]
@@ -101,7 +101,7 @@ def test_several_classes_need_the_favourable_one(frame):
     y = np.random.default_rng(0).choice(["bad", "good", "fair"], len(frame))
     X = frame[["age", "income", "married"]]
     model = LogisticRegression(max_iter=1000).fit(X, y)
-    with pytest.raises(ArgumentError, match=r"3 classes .*; accepted: pos_label= names"):
+    with pytest.raises(ArgumentError, match=r"3 classes .*. Pass pos_label= to name"):
         scored(model, X, "married")
     found = scored(model, X, "married", pos_label="good")
     assert found.score == pytest.approx(model.predict_proba(X)[:, 2], abs=1e-12)
@@ -109,7 +109,7 @@ def test_several_classes_need_the_favourable_one(frame):
 
 def test_text_in_a_dict_for_a_model(frame, fitted):
     X = {name: frame[name].tolist() for name in frame}
-    with pytest.raises(ArgumentTypeError, match="X is a dict with text, which model does not take"):
+    with pytest.raises(ArgumentTypeError, match="X is a dict with text columns, which cannot"):
         scored(fitted, X, "sex")
 
 

@@ -38,18 +38,18 @@ def on_grid(n=1_000, step=0.01, seed=0):
         ({"threshold": "high"}, errors.ArgumentTypeError, "threshold is 'high'"),
         ({"threshold": 0.99}, errors.NotMeasurableError, "threshold is 0.99, and 0 rows exceed it"),
         ({"method": "weibull"}, errors.ArgumentError, "method is 'weibull'; accepted: 'gpd'"),
-        ({"upper": 0.5}, errors.DataError, "values has .*, above upper, 0.5; accepted"),
+        ({"upper": 0.5}, errors.DataError, "values has .*, above upper, 0.5. Pass"),
         ({"upper": 0.0}, errors.ArgumentError, "upper is 0"),
         ({"upper": math.inf}, errors.ArgumentError, "upper is inf"),
         ({"upper": "row"}, errors.ArgumentTypeError, "upper is 'row'"),
         ({"resolution": "fine"}, errors.ArgumentError, "resolution is 'fine'; accepted: 'auto'"),
         ({"resolution": 0}, errors.ArgumentError, "resolution is 0"),
-        ({"blocks": np.zeros(500)}, errors.ArgumentError, "blocks goes with method='gev'"),
-        ({"block_size": 10}, errors.ArgumentError, "block_size goes with method='gev' or 'point_"),
+        ({"blocks": np.zeros(500)}, errors.ArgumentError, "blocks applies to method='gev'"),
+        ({"block_size": 10}, errors.ArgumentError, "block_size applies to method='gev' or"),
         ({"method": "point_process", "block_size": 1}, errors.ArgumentError, "block_size is 1; "),
-        ({"method": "gev", "threshold": 0.5}, errors.ArgumentError, "threshold does not go with"),
-        ({"method": "gev", "upper": 1.0}, errors.ArgumentError, "upper does not go with method='g"),
-        ({"method": "gev", "n_exceedances": 20}, errors.ArgumentError, "n_exceedances does not go"),
+        ({"method": "gev", "threshold": 0.5}, errors.ArgumentError, "threshold does not apply to"),
+        ({"method": "gev", "upper": 1.0}, errors.ArgumentError, "upper does not apply to method="),
+        ({"method": "gev", "n_exceedances": 20}, errors.ArgumentError, "n_exceedances does not ap"),
         ({"confidence_level": 95}, errors.ArgumentError, "confidence_level is 95"),
         ({"confidence_level": 1.0}, errors.ArgumentError, "confidence_level is 1"),
         ({"n_threads": 0}, errors.ArgumentError, "n_threads is 0"),
@@ -93,7 +93,7 @@ def test_pictures_that_are_refused():
         fa.fit_tail(sample()).plot("pie")
     few = fa.fit_tail(np.append(np.zeros(500), sample(10)))
     assert few.reason
-    with pytest.raises(errors.ArgumentError, match="kind is 'qq', and there is no fit"):
+    with pytest.raises(errors.ArgumentError, match="kind is 'qq', which needs a fit"):
         few.plot("qq")
 
 

@@ -284,9 +284,9 @@ class TestNumberOfParts:
         form = form_of(rows)
 
         def compute():
-            return distinct_rows.distinct_rows([form], np.arange(120)).kind.tolist()
+            return distinct_rows.find_distinct_rows([form], np.arange(120)).distinct_of_row.tolist()
 
-        first, *others = self.in_parts(monkeypatch, distinct_rows, "_PART", 120, compute)
+        first, *others = self.in_parts(monkeypatch, distinct_rows, "_CHUNK_ROWS", 120, compute)
         assert others == [first, first]
 
     def test_columns_that_are_coded_one_hot(self, monkeypatch):

@@ -1,1 +1,1 @@
-"""The extremes lens: how bad does it get? The tail of counterfactual discrimination."""
+"""The extremes lens: tests how large counterfactual discrimination gets in the worst cases."""

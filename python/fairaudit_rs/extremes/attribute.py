@@ -1,7 +1,7 @@
-"""Which columns of X hold the protected attribute, and the level that every row has.
+"""Finds the columns of X that hold the protected attribute, and reads the level of every row.
 
-A level is what X holds: scaled numbers are levels like any others. Of one-hot columns, scaled or
-not, the level is the column that is at its higher value.
+Levels are values as X holds them, scaled numbers included. For one-hot columns, scaled or not, the
+level of a row is the column that is at its higher value.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from .forms import FeatureForm, RowNumbers
 
 _ACCEPTED = (
     "the name or position of a column of X, the common prefix of one-hot columns, a list of "
-    "one-hot columns or of attributes, or a dict of these by name of the attribute"
+    "one-hot columns or of attributes, or a dict of these by the names of attributes"
 )
-#: What stands between a prefix and a level in the name of a one-hot column.
-_BETWEEN = r"[_\-=:./ \[\]]"
+#: Separators of prefix and level in the name of a one-hot column.
+_SEPARATORS = r"[_\-=:./ \[\]]"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AttributeLevels:
-    """The levels of a protected attribute, or the combined ones of several."""
+    """The levels of a protected attribute, or the combined levels of several attributes."""
 
     names: tuple[str, ...]
-    #: Places of the columns of X that hold it.
+    #: Positions in X of the attribute's columns.
     places: tuple[int, ...]
-    #: Levels in the order of groups, and that of every row.
+    #: The levels, in the order of groups, and the code of every row's level.
     keys: tuple[GroupKey, ...]
     code: NDArray[np.int64]
-    #: A row that has each level.
+    #: For each level, one row that has it.
     first: RowNumbers
     cells: Cells
     notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The name in a sentence."""
+        """The names of the attributes, joined for a sentence."""
         return " and ".join(self.names)
 
     def levels_of_rows(self) -> NDArray[Any] | dict[str, NDArray[Any]]:
-        """Return the level of every row; with several attributes by name."""
+        """Return the level of every row; for several attributes, a dict of these by name."""
         columns = [np.array([key[i] for key in self.keys]) for i in range(len(self.names))]
         if len(columns) == 1:
             return columns[0][self.code]
@@ -61,8 +61,8 @@ class AttributeLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """One attribute: a column as it is, or the place of each row among names of levels."""
+class _SingleAttribute:
+    """One attribute: a column of X, or level codes that were read from one-hot columns."""
 
     name: str
     places: tuple[int, ...]
@@ -72,15 +72,15 @@ class _Part:
 
 def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     """Find the columns of an attribute in X, and the level of every row."""
-    parts, notes = _parts(given, form)
+    parts, notes = _split_attributes(given, form)
     names = tuple(part.name for part in parts)
     places = tuple(place for part in parts for place in part.places)
     if len(set(names)) < len(names) or len(set(places)) < len(places):
         raise ArgumentError(
-            f"attribute is {given!r}, which names a column twice; accepted: once",
+            f"attribute is {given!r}, which names a column twice. Name each column once.",
             argument="attribute",
         )
-    # Levels of a feature are those that the model reads, texts such as "none" among them.
+    # The model reads texts such as "none" as levels, so they are not missing values.
     columns = {part.name: part.column for part in parts}
     table = AuditTable.make(sensitive_features=columns, missing="keep_texts")
     rows = table.rows(columns=())
@@ -88,7 +88,8 @@ def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     if n_missing:
         raise DataError(
             f"attribute {' and '.join(map(repr, names))} is missing in {n_missing:,} of "
-            f"{form.n_rows:,} rows of X; accepted: a level in every row"
+            f"{form.n_rows:,} rows of X. Remove these rows, or give each a level.",
+            argument="attribute",
         )
     keys = tuple(
         tuple(
@@ -100,8 +101,9 @@ def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     if len(keys) < 2:
         raise DataError(
             f"attribute {' and '.join(map(repr, names))} is {group_label(keys[0])!r} "
-            f"in every row of X; "
-            "accepted: at least two levels, or flip= as a function of X",
+            "in every row of X; a comparison needs at least two levels. Add rows with another "
+            "level, or pass flip= as a function of X.",
+            argument="attribute",
             mentions=("flip",),
         )
     code = rows.group.astype(np.int64)
@@ -116,23 +118,27 @@ def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     )
 
 
-def _parts(given: Any, form: FeatureForm) -> tuple[list[_Part], tuple[str, ...]]:
+def _split_attributes(
+    given: Any, form: FeatureForm
+) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
     if isinstance(given, Mapping):
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
-        return [replace(_part(entry, form), name=str(name)) for name, entry in given.items()], ()
+        return [
+            replace(_single_attribute(entry, form), name=str(name)) for name, entry in given.items()
+        ], ()
     if not isinstance(given, list | tuple):
-        return [_part(given, form)], ()
+        return [_single_attribute(given, form)], ()
     entries = list(given)
     if not entries:
         raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
     if any(isinstance(entry, list | tuple) for entry in entries):
-        return [_part(entry, form) for entry in entries], ()
+        return [_single_attribute(entry, form) for entry in entries], ()
     return _one_or_several(entries, form)
 
 
-def _part(given: Any, form: FeatureForm) -> _Part:
-    """Return one attribute: a list of columns is one-hot."""
+def _single_attribute(given: Any, form: FeatureForm) -> _SingleAttribute:
+    """Return one attribute; a list of columns is read as one-hot."""
     if isinstance(given, list | tuple):
         if not given:
             raise ArgumentError(
@@ -140,110 +146,117 @@ def _part(given: Any, form: FeatureForm) -> _Part:
                 argument="attribute",
             )
         if len(given) == 1:
-            return _part(given[0], form)
+            return _single_attribute(given[0], form)
         return _one_hot([_place(entry, form) for entry in given], form)
     places = _places(given, form)
     if len(places) == 1:
-        bare = _bare(form, places[0])
-        name = f"column {bare}" if form.names is None else bare
-        return _Part(name, (places[0],), form.raw(places[0]))
+        column_name = _column_name(form, places[0])
+        name = f"column {column_name}" if form.names is None else column_name
+        return _SingleAttribute(name, (places[0],), form.raw(places[0]))
     return _one_hot(places, form, str(given))
 
 
 def _one_or_several(
     entries: Sequence[Any], form: FeatureForm
-) -> tuple[list[_Part], tuple[str, ...]]:
-    """Return columns as one attribute where they are one-hot, else as one attribute each."""
+) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
+    """Return columns as one attribute if they are one-hot, else as one attribute each."""
     places = [_places(entry, form) for entry in entries]
-    each = [_part(entry, form) for entry in entries]
+    each = [_single_attribute(entry, form) for entry in entries]
     if len(each) == 1 or any(len(at) > 1 for at in places):
         return each, ()
     columns = [at[0] for at in places]
-    high = _high(columns, form)
+    high = _at_higher_value(columns, form)
     if high is None or (n_high := high.sum(axis=0, dtype=np.int64)).max() > 1:
         return each, ()
-    bare = [_bare(form, place) for place in columns]
-    if not n_high.all() and not _prefix(bare):
+    column_names = [_column_name(form, place) for place in columns]
+    if not n_high.all() and not _common_prefix(column_names):
         raise ArgumentError(
-            f"attribute is {list(entries)!r}, columns of two values of which at most one is at its "
-            "higher value in any row: levels of one attribute, or several; accepted: a dict, such "
-            f"as {{'name': {list(entries)!r}}} for one, or { {str(e): e for e in entries} } for "
-            "several",
+            f"attribute is {list(entries)!r}, columns that may be one one-hot attribute or several "
+            "attributes: in no row is more than one of them at its higher value. Pass a dict: "
+            f"{{'name': {list(entries)!r}}} for one attribute, { {str(e): e for e in entries} } "
+            "for several.",
             argument="attribute",
         )
     note = (
-        f"columns {', '.join(bare[:5])} of X, of which at most one is at its higher value in any "
-        "row, count as the levels of one attribute"
+        f"columns {', '.join(column_names[:5])} of X, of which at most one is at its higher value "
+        "in any row, count as the levels of one attribute"
     )
     return [_one_hot(columns, form)], (note,)
 
 
-def _one_hot(places: Sequence[int], form: FeatureForm, prefix: str | None = None) -> _Part:
+def _one_hot(
+    places: Sequence[int], form: FeatureForm, prefix: str | None = None
+) -> _SingleAttribute:
     """Return one-hot columns as one attribute."""
-    bare = [_bare(form, place) for place in places]
-    high = _high(places, form)
+    column_names = [_column_name(form, place) for place in places]
+    high = _at_higher_value(places, form)
     if high is None:
         raise DataError(
-            f"attribute names {list_some(bare)} as one-hot columns, one of which has "
-            f"other than one "
-            "or two values, or misses some; accepted: columns of a lower and a higher value",
+            f"attribute names {list_some(column_names)} as one-hot columns, but one of them has "
+            "text, missing values or more than two distinct values. Name columns with a lower and "
+            "a higher value.",
             argument="attribute",
         )
     n_high = high.sum(axis=0, dtype=np.int64)
     if n_high.max() > 1:
         row = int((n_high > 1).argmax())
         raise DataError(
-            f"attribute names {list_some(bare)} as one-hot columns, of which {n_high[row]} are at "
-            f"their higher value in row {row}; accepted: at most one in every row",
+            f"attribute names {list_some(column_names)} as one-hot columns, but {n_high[row]} are "
+            f"at their higher value in row {row}. Name columns of which at most one is, in every "
+            "row.",
             argument="attribute",
         )
-    name, levels, none = _named_levels(bare, _prefix(bare) if prefix is None else prefix)
+    name, levels, none = _named_levels(
+        column_names, _common_prefix(column_names) if prefix is None else prefix
+    )
     if form.names is None:
         name = f"columns {name}"
-    # In the order of names, so that places sort as levels do.
+    # Codes in the order of the names, so that codes sort as levels do.
     order = sorted(range(len(levels)), key=levels.__getitem__)
-    everything = sorted([*levels, none])
-    own = np.array([everything.index(levels[at]) for at in order], dtype=np.int64)
-    code = np.full(form.n_rows, everything.index(none), dtype=np.int64)
-    for at, place in zip(order, own, strict=True):
-        code[high[at]] = place
-    return _Part(name, tuple(places), code, tuple(everything))
+    all_levels = sorted([*levels, none])
+    level_codes = np.array([all_levels.index(levels[number]) for number in order], dtype=np.int64)
+    code = np.full(form.n_rows, all_levels.index(none), dtype=np.int64)
+    for number, place in zip(order, level_codes, strict=True):
+        code[high[number]] = place
+    return _SingleAttribute(name, tuple(places), code, tuple(all_levels))
 
 
-def _named_levels(bare: list[str], prefix: str) -> tuple[str, list[str], str]:
-    """Return what an attribute, its levels and that of no column are called."""
-    name = re.sub(f"{_BETWEEN}+$", "", prefix) or ", ".join(bare[:3])
-    levels = [re.sub(f"^{_BETWEEN}+|\\]$", "", text[len(prefix) :]) or text for text in bare]
+def _named_levels(column_names: list[str], prefix: str) -> tuple[str, list[str], str]:
+    """Return the names of an attribute, of its levels, and of the level where no column is high."""
+    name = re.sub(f"{_SEPARATORS}+$", "", prefix) or ", ".join(column_names[:3])
+    levels = [
+        re.sub(f"^{_SEPARATORS}+|\\]$", "", text[len(prefix) :]) or text for text in column_names
+    ]
     if len(set(levels)) < len(levels):
-        levels = bare
+        levels = column_names
     none = "none"
     while none in levels:
         none = f"({none})"
     return name, levels, none
 
 
-def _high(places: Sequence[int], form: FeatureForm) -> NDArray[np.bool_] | None:
-    """Return which columns are at the higher of their two values; None if they have others."""
-    found = np.zeros((len(places), form.n_rows), dtype=bool)
+def _at_higher_value(places: Sequence[int], form: FeatureForm) -> NDArray[np.bool_] | None:
+    """Return, by column and row, where the higher of two values is; None if there are others."""
+    is_high = np.zeros((len(places), form.n_rows), dtype=bool)
     ends = []
-    for at, place in enumerate(places):
-        column = _numbers(form.column(place))
+    for number, place in enumerate(places):
+        column = _column_numbers(form.column(place))
         if column is None:
             return None
         low, top = column.min(), column.max()
         if not ((column == low) | (column == top)).all():
             return None
         ends.append((low, top))
-        # A column of one value is no level of these rows,
-        found[at] = (column == top) & (low != top)
+        # A constant column is the level of no row,
+        is_high[number] = (column == top) & (low != top)
     lows, tops = ({end[i] for end in ends if end[0] != end[1]} for i in (0, 1))
-    for at, (low, top) in enumerate(ends):
-        # unless it is the value that others have where they are higher: 1 where nothing is scaled.
-        found[at] |= low == top and top in tops - lows
-    return found
+    for number, (low, top) in enumerate(ends):
+        # unless its value is the higher value of other columns: 1 in columns that are not scaled.
+        is_high[number] |= low == top and top in tops - lows
+    return is_high
 
 
-def _numbers(column: Column) -> NDArray[Any] | None:
+def _column_numbers(column: Column) -> NDArray[Any] | None:
     """Return a column as numbers, NaN where they are missing; None if it holds text."""
     if not isinstance(column, EncodedColumn):
         return column if column.dtype.kind in "biuf" else None
@@ -252,30 +265,30 @@ def _numbers(column: Column) -> NDArray[Any] | None:
     return np.array([*map(float, column.labels), np.nan])[column.codes]
 
 
-def _prefix(names: Sequence[str]) -> str:
-    """Return what names have in common up to a sign between words, nothing if there is none."""
-    # What the first and the last in order share, all between them share.
+def _common_prefix(names: Sequence[str]) -> str:
+    """Return the common prefix of names up to a separator; "" if there is none."""
+    # A prefix of the first and the last name in sorted order is a prefix of all.
     pairs = zip(min(names), max(names), strict=False)
     common = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    ends = [match.end() for match in re.finditer(_BETWEEN, common)]
+    ends = [match.end() for match in re.finditer(_SEPARATORS, common)]
     return common[: ends[-1]] if ends else ""
 
 
-def _bare(form: FeatureForm, place: int) -> str:
-    """Return the name of a column, or its place in an array, as text."""
+def _column_name(form: FeatureForm, place: int) -> str:
+    """Return the name of a column, or its position in an array, as text."""
     return str(place) if form.names is None else form.names[place]
 
 
 def _places(given: Any, form: FeatureForm) -> list[int]:
-    """Return the place of a column, or those of the columns with a prefix."""
+    """Return the position of a column, or the positions of the columns with a prefix."""
     names = form.names
     if isinstance(given, str) and names is not None and given not in names:
         pattern = re.compile(
-            re.escape(given) + ("" if re.search(_BETWEEN + "$", given) else _BETWEEN)
+            re.escape(given) + ("" if re.search(_SEPARATORS + "$", given) else _SEPARATORS)
         )
-        found = [place for place, name in enumerate(names) if pattern.match(name)]
-        if given and found:
-            return found
+        matching = [place for place, name in enumerate(names) if pattern.match(name)]
+        if given and matching:
+            return matching
     return [_place(given, form)]
 
 
@@ -290,7 +303,7 @@ def _place(given: Any, form: FeatureForm) -> int:
         return int(positions_of("attribute", given, None, form.n_columns)[0])
     if str(given) not in names:
         raise ColumnError(
-            f"attribute is {given!r}, which is no column of X and the prefix of none; its columns: "
+            f"attribute is {given!r}, which is no column of X and no prefix of one; its columns: "
             f"{list_some(names, 20)}",
             argument="attribute",
         )

@@ -1,7 +1,7 @@
-"""Tails of real rows with generated ones added, beside the tails of the real rows alone.
+"""Estimates tails from real rows plus generated rows, beside the tails of the real rows alone.
 
-Generated rows are no observations: what they say, the real rows have said to the generator. The
-spread of an augmented estimate comes from real rows drawn anew, the generator fitted anew to them.
+Generated rows are not observations: they contain no information beyond that of the real rows. The
+spread of an augmented estimate comes from resampling the real rows and refitting the generator.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .seeds import child_seed, stream_of
 
 Floats = NDArray[np.float64]
 Differences = Callable[[Any], Any]
-#: Seeds of the parts of a group's computation.
+#: Steps of a group's computation, each with a seed of its own.
 _FIT, _TOP_UP, _REPLICATE = range(3)
-#: Numbers of `TailEstimates`.
+#: How many numbers `TailEstimates` has.
 _N_ESTIMATES = 3
-#: A share of replicates without a tail that the result mentions.
+#: Above this share of replicates without a tail, the result has a note.
 _MANY_FAILED = 0.01
 
 NO_INTERVAL = (
@@ -52,34 +52,33 @@ class TailEstimates(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TopUps:
-    """How many rows are generated, fixed before any of them is looked at.
+    """How many rows are generated and when the tail is tested, fixed in advance.
 
     Attributes
     ----------
     generator : str or Generator
         ``"bootstrap"``, ``"copula"``, ``"tvae"``, ``"ctgan"``, or an object.
     n_top_ups : int
-        How often rows are added. All are made, whatever the looks say.
+        How often rows are added; independent of the outcomes of the tests.
     n_generated : int, optional
-        Rows in one; by default as many as the group has real rows.
+        Rows in each top-up; by default as many as the group has real rows.
     looks : "last" or "each"
-        Whether the tail is tested once all rows are there, or after each top-up.
+        Whether the tail is tested after the last top-up or after each one.
     alpha : float
-        The level of the test of the real rows, and the sum of the levels of the looks.
+        The level of the test of the real rows, and the sum of the levels of the other looks.
 
     Notes
     -----
     A tail passes when the real rows pass at `alpha` and no look after a top-up rejects; J looks
-    have the level alpha / J each. So no number of top-ups and no generator makes a heavy tail pass
-    more often than the real rows alone, and an exponential one fails in at most 2 alpha of all
-    cases where generated rows are as good as real ones.
+    have the level alpha / J each. So a heavy tail never passes more often than with the real rows
+    alone, whatever the generator and the number of top-ups; and an exponential tail fails in at
+    most 2 alpha of all cases if generated rows are as good as real ones.
 
-    Why not one alpha for all: with equal levels for all looks, real rows included, a shape of .3
-    passed 62 % of the time, and 53 % with the real rows alone (500 rows, four top-ups by the
-    smoothed bootstrap, whose tail ends where its rows do); with ours 50 %. Topping up until a look
-    passes, at alpha each, let a shape of .2 pass 80 to 85 % of the time, where the real rows alone
-    pass 71 %. Smaller levels would make that worse: they spend rejections, and here passing is
-    the error.
+    Other splits of alpha let more heavy tails pass, which is the error to avoid here. With equal
+    levels for all looks, real rows included, a shape of 0.3 passed 62 % of the time; with the real
+    rows alone 53 %, and with the split used here 50 % (500 rows, four top-ups by the smoothed
+    bootstrap, whose tail ends at its largest row). Topping up until a look passes, at alpha each,
+    let a shape of 0.2 pass 80 to 85 % of the time; the real rows alone pass 71 %.
     """
 
     generator: Any = "bootstrap"
@@ -98,7 +97,7 @@ class TopUps:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The level of the look at the real rows, and of the look after each top-up; 0 is none."""
+        """The test levels for the real rows and after each top-up; 0 means no test."""
         if self.looks == "each":
             return (self.alpha, *[self.alpha / self.n_top_ups] * self.n_top_ups)
         return (self.alpha, *[0.0] * (self.n_top_ups - 1), self.alpha)
@@ -106,16 +105,16 @@ class TopUps:
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialityCheck:
-    """A test that a tail is not heavier than an exponential one.
+    """The outcome of a test for a tail heavier than exponential.
 
     Attributes
     ----------
     n_rows : int
         Rows, generated ones included.
     level : float
-        Its part of alpha.
+        The level of this test, a part of alpha.
     pvalue : float
-        Of the test.
+        The p-value.
     passes : bool
         Whether the p-value is above the level.
     """
@@ -141,23 +140,23 @@ class AugmentedTail:
     real, augmented : TailEstimates
         Threshold, shape and return level of the real rows, and with the generated ones.
     standard_error : float
-        The standard deviation of the augmented return level over replicates: real rows drawn
-        anew, as many as there are, the generator and the tail fitted anew; NaN without replicates.
+        The standard deviation of the augmented return level over replicates, each of which
+        resamples the real rows and refits the generator and the tail; NaN without replicates.
     percentile, basic : tuple of float
         (low, high) of the augmented return level: quantiles q of the replicates, and twice the
-        estimate less them. No confidence intervals; `notes` says by how much.
+        estimate minus q. They are not confidence intervals: see `notes`.
     confidence_level : float
-        The nominal level of the two.
+        The nominal level of both intervals.
     n_resamples, n_failed : int
-        Replicates, and those among them without a tail.
-    looks : tuple of Look
+        Number of replicates, and of those without a tail.
+    looks : tuple of ExponentialityCheck
         Tests of the real rows and of the augmented ones, in order; empty without a test.
     passes : bool or None
         Whether all looks pass; None without a test.
     seed : int
-        Of the group.
+        The group's seed.
     notes : tuple of str
-        What a reader must know besides the numbers.
+        Notes for the reader of the numbers.
     """
 
     group: Hashable
@@ -220,20 +219,19 @@ def augmented_tails(
     Parameters
     ----------
     differences : callable
-        Gives the counterfactual differences of the rows of a frame, one for each row.
+        Returns the counterfactual differences of the rows of a frame, one for each row.
     frames : mapping
         The real rows of every group.
     tail : callable
-        Gives the estimates of a tail from differences. It may raise `DataError` where rows drawn
-        anew have no tail; such replicates are counted and left out.
+        Returns the estimates of a tail from differences. It may raise `DataError` when resampled
+        rows have no tail; such replicates are counted and excluded.
     top_ups : TopUps, optional
-        Which generator, how many rows, when to look.
+        The generator, the number of rows, and when to test.
     pvalue : callable, optional
-        Gives the p-value of a test that the tail of differences is not heavier than an
-        exponential one. Without it there are no looks.
+        Returns the p-value of a test for a tail of differences that is heavier than exponential.
+        Without it there are no looks.
     n_resamples : int
-        Replicates for the spread: each fits the generator anew, so that 0 may be right for a
-        network.
+        Replicates for the spread. Each refits the generator: consider 0 for a slow network.
     confidence_level : float
         The nominal level of the spread.
     rng : None, int, SeedSequence, Generator or RandomState
@@ -248,11 +246,11 @@ def augmented_tails(
 
     Notes
     -----
-    The spread is no confidence interval. A generator knows nothing beyond the largest row it has
+    The spread is not a confidence interval. A generator knows nothing beyond the largest row it has
     learned; an augmented level is too low on average, and its spread too narrow. With a horizon of
     1,000, 500 rows, as many rows generated by the smoothed bootstrap, and nominal 95 %, percentile
-    and basic spreads held the true level in 70 and 72 % of 200 samples of a beta(2, 4) law, and in
-    75 and 71 % for an exponential one; it was above nearly all others.
+    and basic intervals covered the true level in 70 and 72 % of 200 samples of a beta(2, 4) law,
+    and in 75 and 71 % for an exponential law; nearly all other intervals were below it.
 
     Examples
     --------
@@ -269,18 +267,22 @@ def augmented_tails(
     """
     top_ups = TopUps() if top_ups is None else top_ups
     if not isinstance(top_ups, TopUps):
-        raise ArgumentTypeError(f"top_ups is {top_ups!r}; accepted: TopUps(...), or None")
+        raise ArgumentTypeError(
+            f"top_ups is {top_ups!r}; accepted: TopUps(...), or None", argument="top_ups"
+        )
     n_resamples = arguments.count("n_resamples", n_resamples, 0, arguments.MAX_RESAMPLES)
     checked = arguments.check(confidence_level=confidence_level, rng=rng, progress=progress)
     level, seed = checked.confidence_level, checked.seed
     if not frames:
-        raise ArgumentError("frames is empty; accepted: the real rows of one group or more")
-    shown = Progress(
+        raise ArgumentError(
+            "frames is empty. Pass the real rows of at least one group.", argument="frames"
+        )
+    display = Progress(
         callback=checked.progress, n_resamples=n_resamples, total=n_resamples * len(frames)
     )
-    found = {}
+    tails = {}
     for group, frame in frames.items():
-        part = _TailGroup(
+        tail_group = _TailGroup(
             group=group,
             frame=frame,
             differences=differences,
@@ -288,14 +290,14 @@ def augmented_tails(
             top_ups=top_ups,
             seed=group_seed(seed, group),
         )
-        found[group] = part.result(pvalue, n_resamples, level, shown)
-        shown.finish(drawn=True)
-    return found
+        tails[group] = tail_group.result(pvalue, n_resamples, level, display)
+        display.finish(drawn=True)
+    return tails
 
 
 @dataclass(eq=False, kw_only=True)
 class _TailGroup:
-    """A group whose tail is asked for."""
+    """A group whose tail is estimated."""
 
     group: Hashable
     frame: Any
@@ -308,7 +310,7 @@ class _TailGroup:
 
     def __post_init__(self) -> None:
         rows = read_mixed(self.frame)
-        # Their order plays no part.
+        # The result must not depend on the order of the rows.
         self.frame, self.n_real = take_rows(self.frame, rows.order), len(rows)
         self.c = self.differences_of(self.frame, self.n_real)
 
@@ -357,28 +359,32 @@ class _TailGroup:
         )
 
     def differences_of(self, frame: Any, n: int) -> Floats:
-        """Return the differences of a frame, checked."""
-        found = np.asarray(self.differences(frame), dtype=np.float64)
-        if found.shape != (n,):
+        """Return the differences of a frame, after checking their number and values."""
+        differences = np.asarray(self.differences(frame), dtype=np.float64)
+        if differences.shape != (n,):
             raise FunctionError(
-                f"differences gave numbers of shape {found.shape} for {n:,} rows of group "
-                f"{self.group!r}; accepted: one for each row"
+                f"differences returned shape {differences.shape} for {n:,} rows of group "
+                f"{self.group!r}. Return one number for each row.",
+                argument="differences",
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(differences).all():
             raise FunctionError(
-                f"differences gave {found[~np.isfinite(found)][0]:g} for a row of group "
-                f"{self.group!r}; accepted: finite numbers"
+                f"differences returned {differences[~np.isfinite(differences)][0]:g} for a row of "
+                f"group {self.group!r}; accepted: finite numbers",
+                argument="differences",
             )
-        return found
+        return differences
 
     def tail_of(self, c: Floats) -> TailEstimates:
         """Return the tail of differences as plain numbers."""
-        found = tuple(float(value) for value in self.tail(c))
-        if len(found) != _N_ESTIMATES:
+        estimates = tuple(float(value) for value in self.tail(c))
+        if len(estimates) != _N_ESTIMATES:
             raise FunctionError(
-                f"tail gave {len(found)} numbers; accepted: threshold, shape, return level"
+                f"tail returned {len(estimates)} numbers; accepted: three (threshold, shape, "
+                "return level)",
+                argument="tail",
             )
-        return TailEstimates(*found)
+        return TailEstimates(*estimates)
 
     def generated(self, generator: FittedGenerator, n: int, seed: int) -> Floats:
         """Return the differences of generated rows."""
@@ -387,46 +393,48 @@ class _TailGroup:
     def looks(
         self, parts: list[Floats], pvalue: Callable[[Floats], float]
     ) -> tuple[ExponentialityCheck, ...]:
-        """Test the real rows, and those after each top-up that has a level."""
-        found = []
+        """Test the real rows, and the augmented rows after each top-up that has a level."""
+        checks = []
         for place, level in enumerate(self.top_ups.levels):
             if level == 0:
                 continue
             rows = np.concatenate([self.c, *parts[:place]])
             p = float(pvalue(rows))
             if not 0 <= p <= 1:
-                raise FunctionError(f"pvalue gave {p:g}; accepted: a number from 0 to 1")
-            found.append(
+                raise FunctionError(
+                    f"pvalue returned {p:g}; accepted: a number from 0 to 1", argument="pvalue"
+                )
+            checks.append(
                 ExponentialityCheck(
                     n_rows=len(rows), level=level, pvalue=p, passes=not rejects_at(p, level)
                 )
             )
-        return tuple(found)
+        return tuple(checks)
 
     def replicates(self, n_generated: int, n_resamples: int, shown: Progress) -> Floats:
-        """Return augmented return levels of real rows drawn anew; NaN where there is no tail."""
-        found = np.full(n_resamples, np.nan)
-        for place in range(n_resamples):
-            seed = child_seed(self.seed, _REPLICATE, place)
+        """Return augmented return levels of resampled real rows; NaN where there is no tail."""
+        return_levels = np.full(n_resamples, np.nan)
+        for replicate in range(n_resamples):
+            seed = child_seed(self.seed, _REPLICATE, replicate)
             rows = stream_of(seed).integers(0, self.n_real, self.n_real)
             try:
                 generator = fit_generator(
                     self.top_ups.generator, take_rows(self.frame, rows), child_seed(seed, _FIT)
                 )
-                more = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
-                c = np.concatenate([self.c[rows], more])
-                found[place] = self.tail_of(c).return_level
+                generated = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
+                c = np.concatenate([self.c[rows], generated])
+                return_levels[replicate] = self.tail_of(c).return_level
             except DataError:
                 continue
             finally:
-                shown.show(place + 1)
-        return found
+                shown.show(replicate + 1)
+        return return_levels
 
 
 def _notes(
     n_resamples: int, n_known: int, looks: tuple[ExponentialityCheck, ...]
 ) -> tuple[str, ...]:
-    """Return what must be known besides the numbers."""
+    """Return notes for the reader of the numbers."""
     notes = ["generated rows are no observations, and the looks at them no tests of new data"]
     if n_resamples:
         notes.append(NO_INTERVAL)

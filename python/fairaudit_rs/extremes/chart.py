@@ -1,4 +1,4 @@
-"""Pictures of the extremes lens."""
+"""Builds the charts of the extremes lens as Vega-Lite specifications."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .diagnostics import QuantileRow, StabilityRow
 Floats = NDArray[np.float64]
 
 _SIZE = {"width": 420, "height": 280}
-#: Points of a picture beyond which the middle ones are thinned out.
+#: Quantile charts with more points are thinned, but for the largest excesses.
 _MOST_POINTS = 400
 _BINS = 40
 
 
 def level_chart(curves: Mapping[Any, Sequence[Any]]) -> Chart:
-    """Return return levels over horizons with their limits, by group."""
+    """Chart return levels over horizons with their limits, by group."""
     rows = [
         {
             "group": group_name(group),
             "horizon": point.horizon,
-            "level": _plain(point.value),
-            "low": _plain(point.low),
-            "high": _plain(point.high),
-            "free": _plain(point.lower_free),
+            "level": _finite_or_none(point.value),
+            "low": _finite_or_none(point.low),
+            "high": _finite_or_none(point.high),
+            "free": _finite_or_none(point.lower_free),
             "standing": point.standing,
         }
         for group, curve in curves.items()
@@ -71,17 +71,17 @@ def level_chart(curves: Mapping[Any, Sequence[Any]]) -> Chart:
 
 
 def quantile_chart(tails: Mapping[Any, Sequence[QuantileRow]]) -> Chart:
-    """Return excesses against the quantiles of the fit, with the band of each."""
+    """Chart excesses against quantiles of the fit, with a band for each excess."""
     rows = []
     for group, points in tails.items():
-        kept = _thinned(len(points))
+        kept = _thinned_positions(len(points))
         rows += [
             {
                 "group": group_name(group),
                 "observed": points[i].observed,
-                "fitted": _plain(points[i].fitted),
-                "low": _plain(points[i].low),
-                "high": _plain(points[i].high),
+                "fitted": _finite_or_none(points[i].fitted),
+                "low": _finite_or_none(points[i].low),
+                "high": _finite_or_none(points[i].high),
             }
             for i in kept
         ]
@@ -118,12 +118,12 @@ def quantile_chart(tails: Mapping[Any, Sequence[QuantileRow]]) -> Chart:
 
 
 def stability_chart(tails: Mapping[Any, tuple[Sequence[StabilityRow], int]]) -> Chart:
-    """Return shapes over numbers of exceedances; a line stands at the one that was used."""
+    """Chart the shape over the number of exceedances, with a line at the number that is used."""
     rows = [
         {
             "group": group_name(group),
             "k": point.n_exceedances,
-            "shape": _plain(point.shape),
+            "shape": _finite_or_none(point.shape),
             "used": used,
         }
         for group, (points, used) in tails.items()
@@ -155,7 +155,7 @@ def stability_chart(tails: Mapping[Any, tuple[Sequence[StabilityRow], int]]) -> 
 def density_chart(
     tails: Mapping[Any, tuple[Floats, Sequence[tuple[float, float]]]],
 ) -> Chart:
-    """Return the density of the values beside that of the fitted tail."""
+    """Chart the density of the values and that of the fitted tail."""
     bars: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
     for group, (values, curve) in tails.items():
@@ -167,7 +167,7 @@ def density_chart(
             for low, high, each in zip(edges[:-1], edges[1:], density, strict=True)
             if each
         ]
-        lines += [{"group": name, "value": x, "density": _plain(y)} for x, y in curve]
+        lines += [{"group": name, "value": x, "density": _finite_or_none(y)} for x, y in curve]
     color = _color(tails)
     x = {"type": "quantitative", "title": "value"}
     return _chart(
@@ -214,12 +214,12 @@ def _y(field: str, title: str, *, root: bool = False) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", "title": title, **scale}
 
 
-def _plain(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _thinned(n: int) -> list[int]:
-    """Return places of an ascending list: all, or the largest and an even choice of the others."""
+def _thinned_positions(n: int) -> list[int]:
+    """Return positions in an ascending list: all, or the largest and every few of the others."""
     if n <= _MOST_POINTS:
         return list(range(n))
     last = _MOST_POINTS // 2

@@ -1,4 +1,4 @@
-"""One column as a function of a standard normal number: atoms, and values interpolated between."""
+"""Describes the distribution of a column as a function of a hidden standard normal number."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
-#: Hermite polynomials of the scores; what lies beyond matters for correlations close to 1 alone.
+#: Degree of the Hermite series; further terms matter only for correlations close to 1.
 DEGREE = 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnLaw:
-    """The law of a column on the scale of a standard normal number.
+    """The distribution of a column, as a function of a hidden standard normal number.
 
     Attributes
     ----------
     u, value : ndarray
         Corners of the quantile function, which is linear between them.
     scores : ndarray
-        What a row has in place of its hidden normal number: the mean of this number over the
-        values that its tie covers, by row.
+        For each row, the mean of the hidden number over the interval that its value covers.
     variance : float
-        Of the score, over the law of the hidden number.
+        The variance of the score under the law of the hidden number.
     hermite : ndarray
-        Means of the score times the normalised Hermite polynomials 1, 2, ... of the number.
+        Means of the score times the normalised Hermite polynomials 1, 2, ... of the hidden number.
     """
 
     u: Floats
@@ -39,12 +38,12 @@ class ColumnLaw:
 
     @classmethod
     def from_column(cls, column: Floats, atom: NDArray[np.bool_]) -> ColumnLaw:
-        """Return the law of a column of values, some of which are atoms.
+        """Estimate the law of a column from its values and a mask of the rows at atoms.
 
         Notes
         -----
-        With F the share of the rows up to a value, an atom v covers (F(v-), F(v)); other values
-        stand at the middle of this interval, and what lies between two of them is interpolated.
+        With F the share of the rows up to a value, an atom v covers (F(v-), F(v)). Other values
+        are at the middle of this interval, with linear interpolation in between.
         """
         distinct, first, place, count = np.unique(
             column, return_index=True, return_inverse=True, return_counts=True
@@ -68,15 +67,15 @@ class ColumnLaw:
         )
 
     def at(self, normal: Floats) -> Floats:
-        """Return the values of standard normal numbers."""
+        """Return the column values of standard normal numbers."""
         return np.asarray(np.interp(ndtr(normal), self.u, self.value))
 
 
 def _corners(
     start: Floats, middle: Floats, end: Floats, value: Floats, fixed: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """Return the corners of a quantile function: an atom is level, and ends where others begin."""
-    # A value that is no atom is level on the side where its neighbour is an atom, or none.
+    """Return the corners of a quantile function, which is constant over each atom."""
+    # Next to an atom or an end, it is constant from the middle of a value's interval to the edge.
     alone_before = fixed | np.r_[True, fixed[:-1]]
     alone_after = fixed | np.r_[fixed[1:], True]
     u = np.column_stack(
@@ -90,34 +89,35 @@ def _density(z: Floats) -> Floats:
 
 
 def _hermite(low: Floats, high: Floats, mean: Floats) -> Floats:
-    """Return E[s(Z) h_k(Z)], k = 1, 2, ..., of s(z) = z but for its mean on some intervals.
+    """Return E[s(Z) h_k(Z)], k = 1, 2, ..., where s(z) = z, but its mean on some intervals.
 
-    With h_k normalised, the integral of h_k phi is (h_(k-1)(low) phi(low) - the same at high) /
-    sqrt k, and z h_k = sqrt(k+1) h_(k+1) + sqrt(k) h_(k-1).
+    With h_k normalised, the integral of h_k phi from low to high is
+    (h_(k-1)(low) phi(low) - h_(k-1)(high) phi(high)) / sqrt(k), and
+    z h_k = sqrt(k+1) h_(k+1) + sqrt(k) h_(k-1).
     """
     k = np.arange(DEGREE + 2)
     ends = [_polynomials(z, DEGREE + 2) for z in (low, high)]
-    # Line k: the integral of h_k over each interval; of h_0 it is its probability.
-    whole = np.empty((DEGREE + 2, len(low)))
-    whole[0] = ndtr(high) - ndtr(low)
-    whole[1:] = (ends[0] - ends[1])[: DEGREE + 1] / np.sqrt(k[1:, None])
+    # Row k has the integrals of h_k phi over the intervals; row 0 their probabilities.
+    integrals = np.empty((DEGREE + 2, len(low)))
+    integrals[0] = ndtr(high) - ndtr(low)
+    integrals[1:] = (ends[0] - ends[1])[: DEGREE + 1] / np.sqrt(k[1:, None])
     inner = slice(1, DEGREE + 1)
     steps = np.sqrt(k[1 : DEGREE + 1, None])
-    times_z = np.sqrt(k[2:, None]) * whole[2:] + steps * whole[:DEGREE]
-    found = (mean * whole[inner] - times_z).sum(axis=1)
-    found[0] += 1.0
-    return np.asarray(found)
+    times_z = np.sqrt(k[2:, None]) * integrals[2:] + steps * integrals[:DEGREE]
+    coefficients = (mean * integrals[inner] - times_z).sum(axis=1)
+    coefficients[0] += 1.0
+    return np.asarray(coefficients)
 
 
 def _polynomials(z: Floats, n: int) -> Floats:
     """Return h_k(z) phi(z) for k = 0, 1, ... n - 1; 0 at infinity."""
-    found = np.zeros((n, len(z)))
+    values = np.zeros((n, len(z)))
     inside = np.isfinite(z)
     z = z[inside]
-    held = np.zeros((n, len(z)))
-    held[0] = _density(z)
-    held[1] = z * held[0]
+    inner = np.zeros((n, len(z)))
+    inner[0] = _density(z)
+    inner[1] = z * inner[0]
     for k in range(1, n - 1):
-        held[k + 1] = (z * held[k] - np.sqrt(k) * held[k - 1]) / np.sqrt(k + 1)
-    found[:, inside] = held
-    return found
+        inner[k + 1] = (z * inner[k] - np.sqrt(k) * inner[k - 1]) / np.sqrt(k + 1)
+    values[:, inside] = inner
+    return values

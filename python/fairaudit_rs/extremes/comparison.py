@@ -1,4 +1,4 @@
-"""The return levels of two tails compared."""
+"""Tests whether two tails have equal return levels, and bounds their difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problem import TailProblem
 
 Floats = NDArray[np.float64]
 
-#: Horizons between which the fewest rows of a limit are looked for.
+#: `fewest_rows` searches up to this many times the horizon.
 _MOST_HORIZONS = 64
 
 
@@ -29,9 +29,9 @@ class LevelComparison:
     high: float
     statistic: float
     pvalue: float
-    #: Whether the p-value is known only to be at most this.
+    #: Whether the p-value is only an upper bound.
     is_bound: bool
-    #: "order statistics", "fit", or both, the first group's first.
+    #: "order statistics", "fit", or both joined by "and", the first group's method first.
     method: str
     reason: str
 
@@ -52,10 +52,10 @@ def compare_all(
     confidence: float | None = None,
     fit_only: bool = False,
 ) -> list[LevelComparison]:
-    """Compare return levels of pairs of tails, by their places.
+    """Compare return levels of pairs of tails, given by their positions.
 
-    By order statistics where they limit a level, else by fits. Order statistics that limit no
-    difference from both sides, at the level of confidence that is asked for, give way to the fits.
+    Order statistics are used where they limit a level from both sides, else fits. A pair whose
+    interval by order statistics is unbounded at this confidence is compared by fits if possible.
     """
     level = tails[0].confidence if confidence is None else confidence
     sides = [_side(tail, m, call, fit_only) for tail in tails]
@@ -69,22 +69,22 @@ def compare_all(
         level,
         call,
     )
-    found = {
+    comparisons = {
         pair: _compared(sides[pair[0]], sides[pair[1]], *number)
         for pair, number in zip(able, numbers, strict=True)
     }
     unbounded = [
         pair
-        for pair, comparison in found.items()
+        for pair, comparison in comparisons.items()
         if math.isinf(comparison.high - comparison.low)
         and "order statistics" in comparison.method
         and all(tails[place].reaches(m) for place in pair)
     ]
     if unbounded:
         fits = compare_all(tails, unbounded, m, call, confidence=confidence, fit_only=True)
-        found |= dict(zip(unbounded, fits, strict=True))
+        comparisons |= dict(zip(unbounded, fits, strict=True))
     return [
-        found.get(pair) or _incomparable(sides[pair[0]].reason or sides[pair[1]].reason)
+        comparisons.get(pair) or _incomparable(sides[pair[0]].reason or sides[pair[1]].reason)
         for pair in pairs
     ]
 
@@ -97,26 +97,25 @@ def free_limits(
     *,
     confidence: float,
 ) -> list[tuple[float, float]]:
-    r"""Return limits of the difference of return levels of pairs of tails that hold for every law.
+    r"""Return distribution-free limits of the return level differences of pairs of tails.
 
-    N of n rows lie above the level that one row in m exceeds, N ~ Bin(n, 1/m) whatever the law.
+    The number N of n rows above the return level of horizon m is Bin(n, 1/m) for every law.
     With D the binomial deviance of a count and c the smallest number with
     P(D_1(N_1) + D_2(N_2) > c) <= 1 - confidence, the limits are those of all differences
 
         x_1 - x_2 with D_1(N_1(x_1)) + D_2(N_2(x_2)) <= c.
 
-    Both together are wrong in at most 1 - confidence of samples; no fit plays a part. A group with
-    too few rows has a lower limit of its level and no upper one: there the known end of its values
-    stands in, which needs no confidence.
+    At least one of them is wrong in at most 1 - confidence of samples. A group with too few rows
+    has a lower limit of its level but no upper limit; the known end of its values is used instead.
     """
     if not pairs:
         return []
     sides = [tail.sorted for tail in tails]
-    found = _native.compare_levels(sides, pairs, float(m), confidence, call)
+    comparisons = _native.compare_levels(sides, pairs, float(m), confidence, call)
     lowest = [tail.sorted.order_limits(m, confidence)[0] for tail in tails]
     ends = [math.inf if tail.upper is None else tail.upper for tail in tails]
     limits = []
-    for (first, second), (_, _, low, high) in zip(pairs, found, strict=True):
+    for (first, second), (_, _, low, high) in zip(pairs, comparisons, strict=True):
         least = lowest[first] - ends[second] if math.isinf(low) else low
         most = ends[first] - lowest[second] if math.isinf(high) else high
         limits.append((least, most))
@@ -124,13 +123,13 @@ def free_limits(
 
 
 def fewest_rows(m: float, confidence: float, call: _native.Call) -> int:
-    """Return from how many rows on two groups of one size have `free_limits` by their rows."""
+    """Return the smallest size at which two equally large groups have finite `free_limits`."""
     low, high = 1, _MOST_HORIZONS * math.ceil(m)
     while low < high:
         n = (low + high) // 2
         side = _native.TailValues(np.arange(n, dtype=np.float64), call)
-        found = _native.compare_levels([side, side], [(0, 1)], float(m), confidence, call)
-        low, high = (n + 1, high) if math.isinf(found[0][-1]) else (low, n)
+        comparisons = _native.compare_levels([side, side], [(0, 1)], float(m), confidence, call)
+        low, high = (n + 1, high) if math.isinf(comparisons[0][-1]) else (low, n)
     return low
 
 
@@ -190,7 +189,7 @@ def _incomparable(reason: str) -> LevelComparison:
 def permute_levels(
     first: TailProblem, second: TailProblem, m: float, draws: _native.Draws, call: _native.Call
 ) -> tuple[float, Floats]:
-    """Return the difference of fitted levels, and those of permuted rows, each value by itself."""
+    """Return the difference of fitted levels, observed and under permutation of the rows."""
     ends = {first.scale_upper, second.scale_upper}
     upper = first.scale_upper if len(ends) == 1 else None
     fits = [tail.sorted.fit(tail.k, upper, None) for tail in (first, second)]

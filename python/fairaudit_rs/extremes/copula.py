@@ -1,4 +1,4 @@
-"""A Gaussian copula of mixed columns: each has its own law, one normal correlation joins them."""
+"""Generates rows of mixed columns by a Gaussian copula that keeps the columns' distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .smoothed import find_atoms
 
 Floats = NDArray[np.float64]
 
-#: Correlations are sought between this and its negative: at 1 the series does not end.
+#: The largest correlation in absolute value: at 1 the series does not converge.
 _CLOSEST = 0.999
 _HALVINGS = 40
 #: The smallest eigenvalue of the correlation matrix that rows are drawn with.
@@ -26,30 +26,31 @@ _MOST_PROJECTIONS = 200
 
 
 class GaussianCopula:
-    """Rows with the law of each column as it is, and dependence by one normal correlation matrix.
+    """A generator that keeps the law of each column and the correlations between columns.
 
-    A column is a function of a hidden standard normal number. Numbers have their empirical law,
-    interpolated between values that were seen; a number that at least 5 % of the rows repeat is an
-    atom (a gain that is 0 for most); whole numbers stay whole. Levels of text follow each other by
-    frequency, the most frequent first, and have their shares.
+    Each column is a function of a hidden standard normal number. Numbers have their empirical law,
+    interpolated between observed values; a number that at least 5 % of the rows repeat is an atom
+    (a gain that is 0 for most); whole numbers stay whole. Levels of text keep their shares and are
+    ordered by frequency, the most frequent first.
 
     Attributes
     ----------
     correlation : ndarray
-        Of the hidden numbers, in the order of the columns; None before `fit`.
+        Correlations of the hidden numbers, in the order of the columns; None before `fit`.
     shift : float
-        The largest change of a correlation by which the matrix became positive definite.
+        The largest change of a correlation that made the matrix positive definite.
 
     Notes
     -----
-    A row's score is its hidden number where that is known (normal scores at mid-ranks), and the
-    mean of the numbers that its tie covers where it is not. The mean product of the scores of two
-    columns is sum_k r^k a_k b_k with the hidden correlation r and Hermite coefficients a, b of
-    their scores [1]_; r solves this equation: the tetrachoric correlation for two columns of two
-    levels. The nearest correlation matrix is found by alternating projections [2]_.
+    A row's score is its hidden number where that is known (normal scores at mid-ranks); for an atom
+    or level it is the mean hidden number over the interval that it covers. The mean product of the
+    scores of two columns is sum_k r^k a_k b_k with the hidden correlation r and Hermite
+    coefficients a, b of their scores [1]_; r solves this equation. For two columns of two levels it
+    is the tetrachoric correlation. The nearest correlation matrix is found by alternating
+    projections [2]_.
 
-    What the copula cannot tell: dependence of levels that is not along one order, and joint tails,
-    in which its columns are independent.
+    The copula misses dependence that does not follow the order of the levels, and dependence in
+    joint tails, where its columns are independent.
 
     References
     ----------
@@ -86,7 +87,7 @@ class GaussianCopula:
         X : frame or array
             Rows of mixed columns.
         rng : None, int, SeedSequence, Generator or RandomState
-            Not used: nothing is drawn here; ``random_state`` is an alias.
+            Not used: fitting is not random; ``random_state`` is an alias.
 
         Returns
         -------
@@ -102,9 +103,9 @@ class GaussianCopula:
         rows = read_mixed(X)
         orders = [_by_frequency(rows, place) for place in range(len(rows.columns))]
         margins = [_margin(rows, place, order) for place, order in enumerate(orders)]
-        found = _hidden_correlations(margins, len(rows))
-        self.correlation = nearest_correlation(found)
-        self.shift = float(np.abs(self.correlation - found).max())
+        hidden = _hidden_correlations(margins, len(rows))
+        self.correlation = nearest_correlation(hidden)
+        self.shift = float(np.abs(self.correlation - hidden).max())
         self._learned = _CopulaFit(rows, margins, orders, _root(self.correlation))
         return self
 
@@ -114,14 +115,14 @@ class GaussianCopula:
         Parameters
         ----------
         n : int
-            How many.
+            Number of rows.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         frame or array
-            Of the kind of the frame that was learned.
+            Of the same kind as the frame that was learned.
 
         Examples
         --------
@@ -132,7 +133,7 @@ class GaussianCopula:
         """
         n = arguments.check(n=n).n
         if self._learned is None:
-            raise DataError("GaussianCopula has learned no rows yet; accepted: sample after fit")
+            raise DataError("GaussianCopula has learned no rows yet. Call fit before sample.")
         return self._learned.drawn(n, stream_of(rng, random_state))
 
 
@@ -148,13 +149,13 @@ class _CopulaFit:
     def drawn(self, n: int, stream: np.random.Generator) -> Any:
         """Return n rows."""
         hidden = stream.standard_normal((n, len(self.margins))) @ self.root.T
-        found = np.empty_like(hidden)
+        values = np.empty_like(hidden)
         for place, margin in enumerate(self.margins):
-            found[:, place] = margin.at(hidden[:, place])
+            values[:, place] = margin.at(hidden[:, place])
             if self.rows.columns[place].kind == "levels":
-                rank = np.rint(found[:, place]).astype(np.intp)
-                found[:, place] = self.orders[place][rank]
-        return self.rows.frame(found)
+                rank = np.rint(values[:, place]).astype(np.intp)
+                values[:, place] = self.orders[place][rank]
+        return self.rows.frame(values)
 
 
 def _root(correlation: Floats) -> Floats:
@@ -162,7 +163,7 @@ def _root(correlation: Floats) -> Floats:
 
 
 def _by_frequency(rows: MixedRows, place: int) -> NDArray[np.intp]:
-    """Return the codes of text by frequency, the most frequent first; others keep their order."""
+    """Return the codes of text by descending frequency; codes of other columns keep their order."""
     column = rows.columns[place]
     n_levels = len(column.labels)
     if column.of_numbers or n_levels <= 2:
@@ -172,7 +173,7 @@ def _by_frequency(rows: MixedRows, place: int) -> NDArray[np.intp]:
 
 
 def _margin(rows: MixedRows, place: int, order: NDArray[np.intp]) -> ColumnLaw:
-    """Return the law of a column; levels are atoms."""
+    """Return the law of a column, with levels as atoms."""
     values = rows.values[:, place]
     if rows.columns[place].kind != "levels":
         return ColumnLaw.from_column(values, find_atoms(values))
@@ -181,46 +182,47 @@ def _margin(rows: MixedRows, place: int, order: NDArray[np.intp]) -> ColumnLaw:
 
 
 def _hidden_correlations(margins: list[ColumnLaw], n: int) -> Floats:
-    """Return the correlations of hidden numbers that explain the products of scores, by bisection.
+    """Return the hidden correlations that explain the mean products of scores, by bisection.
 
-    sum_k r^k a_k b_k rises with r where it matters; a product beyond its reach takes the end.
+    sum_k r^k a_k b_k increases with r in the relevant range; a product that it cannot reach gives
+    the largest or the smallest correlation.
     """
     scores = np.column_stack([margin.scores for margin in margins])
     hermite = np.array([margin.hermite for margin in margins])
     products = scores.T @ scores / n
     weights = hermite[:, None, :] * hermite[None, :, :]
-    # Normal scores of n rows have a variance a little below that of the hidden number.
+    # The empirical variance of the scores is slightly below the theoretical one.
     variance = np.array([margin.variance for margin in margins])
-    own = np.sqrt(variance.clip(0.0) / products.diagonal().clip(1e-12))
-    products = products * np.outer(own, own)
+    rescaling = np.sqrt(variance.clip(0.0) / products.diagonal().clip(1e-12))
+    products = products * np.outer(rescaling, rescaling)
     low, high = np.full(products.shape, -_CLOSEST), np.full(products.shape, _CLOSEST)
     degrees = np.arange(1, DEGREE + 1)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         above = (weights * middle[..., None] ** degrees).sum(axis=-1) > products
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found = np.where(np.abs(products) > 0, (low + high) / 2, 0.0)
-    # A column of one value says nothing about others.
-    silent = variance < 1e-12
-    found[silent] = found[:, silent] = 0.0
-    np.fill_diagonal(found, 1.0)
-    return np.asarray((found + found.T) / 2)
+    correlations = np.where(np.abs(products) > 0, (low + high) / 2, 0.0)
+    # A constant column has no correlation with others.
+    constant = variance < 1e-12
+    correlations[constant] = correlations[:, constant] = 0.0
+    np.fill_diagonal(correlations, 1.0)
+    return np.asarray((correlations + correlations.T) / 2)
 
 
 def nearest_correlation(matrix: Floats) -> Floats:
-    """Return the nearest correlation matrix without an eigenvalue below a millionth."""
-    found, correction = matrix.copy(), np.zeros_like(matrix)
+    """Return the nearest correlation matrix whose eigenvalues are at least a millionth."""
+    nearest, correction = matrix.copy(), np.zeros_like(matrix)
     for _ in range(_MOST_PROJECTIONS):
-        values, vectors = np.linalg.eigh(found)
+        values, vectors = np.linalg.eigh(nearest)
         if values[0] >= _LEAST * (1 - 1e-9):
-            return found
-        moved = found - correction
+            return nearest
+        moved = nearest - correction
         values, vectors = np.linalg.eigh(moved)
-        held = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
-        correction = held - moved
-        found = (held + held.T) / 2
-        np.fill_diagonal(found, 1.0)
-    values, vectors = np.linalg.eigh(found)
-    held = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
-    scale = np.sqrt(held.diagonal())
-    return np.asarray(held / np.outer(scale, scale))
+        projected = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
+        correction = projected - moved
+        nearest = (projected + projected.T) / 2
+        np.fill_diagonal(nearest, 1.0)
+    values, vectors = np.linalg.eigh(nearest)
+    projected = (vectors * np.maximum(values, 2 * _LEAST)) @ vectors.T
+    scale = np.sqrt(projected.diagonal())
+    return np.asarray(projected / np.outer(scale, scale))

@@ -1,4 +1,4 @@
-"""The conditional GAN of the package ctgan, where the user has installed it."""
+"""Generates rows by the conditional GAN of the package ctgan, which users install themselves."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .mixed_columns import MixedRows, read_mixed
 from .seeds import child_seed
 
-#: Seeds that NumPy's old generator takes, which ctgan uses.
+#: Number of seeds of NumPy's legacy generator, which ctgan uses.
 _SEEDS = 2**32
 
 
 class CTGAN:
     """Rows by the package ``ctgan`` [1]_, which you install yourself (``pip install ctgan``).
 
-    It is no requirement of this package, nor an extra: its licence (Business Source License) does
-    not allow every use. `TVAE` needs torch alone.
+    It is neither a requirement nor an extra of this package: its licence (Business Source License)
+    does not allow every use. `TVAE` needs only torch.
 
     Parameters
     ----------
     n_epochs : int
-        How often training sees all rows.
+        Number of passes over the rows in training.
     options : mapping, optional
         Further arguments of ``ctgan.CTGAN``, such as ``{"batch_size": 200, "pac": 1}``.
 
     Attributes
     ----------
     losses : ndarray or None
-        The losses of generator and discriminator in each epoch, as ctgan gives them.
+        The losses of generator and discriminator in each epoch, as reported by ctgan.
 
     Notes
     -----
-    Columns of text, of truth, and of numbers with few values are its discrete columns; whole
-    numbers are rounded, and numbers stay between the smallest and the largest that were seen. It
-    runs on the CPU unless ``options`` say otherwise. A seed gives the same rows again on one
-    machine with the same number of threads.
+    Text, booleans and numbers with few distinct values are discrete columns. Whole numbers are
+    rounded, and numbers stay within the observed range. Training runs on the CPU unless ``options``
+    ask for a GPU. A seed reproduces the rows on one machine with the same number of threads.
 
     References
     ----------
@@ -86,13 +85,13 @@ class CTGAN:
         seed = arguments.check(rng=rng, random_state=random_state).seed
         package = _package()
         rows = read_mixed(X)
-        made = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
-        made.set_random_state(child_seed(seed) % _SEEDS)
-        made.fit(rows.values, rows.places("levels").tolist())
-        table = made.loss_values
+        model = package.CTGAN(**{"enable_gpu": False, "epochs": self.n_epochs, **self.options})
+        model.set_random_state(child_seed(seed) % _SEEDS)
+        model.fit(rows.values, rows.places("levels").tolist())
+        table = model.loss_values
         names = [name for name in table.columns if "Loss" in name]
         self.losses = np.asarray(table[names], dtype=np.float64)
-        self._learned = _CtganFit(rows, made)
+        self._learned = _CtganFit(rows, model)
         return self
 
     def sample(self, n: int, rng: Any = None, *, random_state: Any = None) -> Any:
@@ -101,21 +100,21 @@ class CTGAN:
         Parameters
         ----------
         n : int
-            How many.
+            Number of rows.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         frame or array
-            Of the kind of the frame that was learned.
+            Of the same kind as the frame that was learned.
         """
         checked = arguments.check(n=n, rng=rng, random_state=random_state)
         if self._learned is None:
-            raise DataError("CTGAN has learned no rows yet; accepted: sample after fit")
+            raise DataError("CTGAN has learned no rows yet. Call fit before sample.")
         self._learned.model.set_random_state(child_seed(checked.seed) % _SEEDS)
-        found = np.asarray(self._learned.model.sample(checked.n), dtype=np.float64)
-        return self._learned.rows.frame(found)
+        values = np.asarray(self._learned.model.sample(checked.n), dtype=np.float64)
+        return self._learned.rows.frame(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ def _package() -> Any:
         return importlib.import_module("ctgan")
     except ImportError as error:
         raise ArgumentError(
-            f"generator is 'ctgan', and the package ctgan cannot be imported ({error}); accepted: "
-            "'tvae', 'copula', 'bootstrap', or install it (pip install ctgan; mind its licence)",
+            f"generator is 'ctgan', but the package ctgan cannot be imported ({error}). Install it "
+            "(pip install ctgan; check its licence), or pass 'tvae', 'copula' or 'bootstrap'.",
             argument="generator",
         ) from error

@@ -1,4 +1,4 @@
-"""How well a generalised Pareto law describes a tail: variation, goodness of fit, thresholds."""
+"""Checks whether a generalised Pareto law fits a tail: variation, goodness of fit, thresholds."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ..results.words import number, p_text
 
 Floats = NDArray[np.float64]
 
-#: The k that have critical values.
+#: The smallest and the largest k with a critical value.
 SMALLEST_K, LARGEST_K = 10, 499
-#: The largest k that is looked at unless said otherwise, as in the paper.
+#: The default largest k, as in the paper.
 USUAL_LARGEST_K = 50
 #: Normal quantile of the paper's bound.
 _PAPER_QUANTILE = 1.96
 
 
 def _array(numbers: Floats) -> Floats:
-    """Return numbers as the native module takes them."""
+    """Return numbers as a contiguous array for the native module."""
     return np.ascontiguousarray(numbers, dtype=np.float64)
 
 
-def _checked(ks: Sequence[int], n: int) -> list[int]:
-    """Return numbers of exceedances that n values have."""
+def _check_exceedances(ks: Sequence[int], n: int) -> list[int]:
+    """Check that n values have these numbers of exceedances."""
     return [arguments.count("ks", k, 2, n - 1) for k in ks]
 
 
@@ -39,23 +39,22 @@ def _checked(ks: Sequence[int], n: int) -> list[int]:
 class CvTest:
     """A test for a tail heavier than exponential, by the coefficient of variation.
 
-    A test that a tail is *not heavier* than exponential: lighter tails pass, so passing does not
-    say that a tail is exponential. Every k is a test at the level; all of them together reject
-    more often.
+    Lighter tails pass, so passing does not show that a tail is exponential. Each k is tested at
+    the level; together the tests reject more often.
 
     Attributes
     ----------
     ks : numpy.ndarray
         Numbers of exceedances.
     values : numpy.ndarray
-        sd / mean for each; NaN where all are tied.
+        sd / mean for each k; NaN where all values are tied.
     critical : numpy.ndarray
-        What is not to be reached.
+        The critical values: at or above them, a tail is heavier than exponential.
     level : float
-        That of the critical values; NaN for the paper's bound.
+        The level of the critical values; NaN for the paper's bound.
     method : str
-        ``"residual"``: of the excesses over the (k+1)-th largest value. ``"paper"``: of the k
-        largest values themselves, which lets almost every tail pass.
+        ``"residual"``: the coefficients of the excesses over the (k+1)-th largest value.
+        ``"paper"``: those of the k largest values themselves, for which almost every tail passes.
     """
 
     ks: NDArray[np.int64]
@@ -66,7 +65,7 @@ class CvTest:
 
     @property
     def n_above(self) -> int:
-        """For how many k the coefficient reaches the critical value."""
+        """Number of k for which the coefficient reaches the critical value."""
         return int((self.values >= self.critical).sum())
 
     @property
@@ -77,7 +76,7 @@ class CvTest:
         return None if np.isnan(self.values).any() else True
 
     def summary(self) -> str:
-        """Return a sentence."""
+        """Return the result in a sentence."""
         span = f"k = {self.ks[0]} to {self.ks[-1]}"
         if self.passes is None:
             n_tied = int(np.isnan(self.values).sum())
@@ -108,11 +107,11 @@ def cv_test(
     values : array_like
         One finite number per row.
     first, last : int
-        The range of k, 10 to 499; by default up to 50, or to what the rows allow.
+        The range of k, within 10 to 499; by default up to 50 or the largest that the rows allow.
     level : {0.9, 0.95, 0.99}
         Probability that an exponential tail passes at one k.
     compat : {None, "paper"}
-        ``"paper"``: the k largest values themselves against :math:`1 + 1.96 / \sqrt k`.
+        ``"paper"``: compare the k largest values themselves with :math:`1 + 1.96 / \sqrt k`.
     call : Call, optional
         How native functions are run.
 
@@ -124,9 +123,9 @@ def cv_test(
     Notes
     -----
     The excesses of an exponential tail over its (k+1)-th largest value are k independent
-    exponential numbers, so sd / mean (denominator k - 1) has one law for every sample: the
-    critical values were simulated once. The k largest values themselves lie close together far
-    from 0, so that their coefficient is below 1 for almost every tail.
+    exponential numbers, so the law of sd / mean (denominator k - 1) depends on k only; its critical
+    values were simulated once. The k largest values themselves are close together and far from 0,
+    so their coefficient is below 1 for almost every tail.
 
     Examples
     --------
@@ -140,28 +139,30 @@ def cv_test(
     """
     numbers = arguments.finite_array("values", values, 1)
     paper = arguments.check(compat=compat).compat == "paper"
-    most = min(LARGEST_K, len(numbers) - 1)
-    if most < SMALLEST_K:
+    largest = min(LARGEST_K, len(numbers) - 1)
+    if largest < SMALLEST_K:
         raise NotMeasurableError(
-            f"{len(numbers)} rows; the coefficient of variation needs at least {SMALLEST_K + 1}"
+            f"values has {len(numbers)} rows; the coefficient of variation needs at least "
+            f"{SMALLEST_K + 1}",
+            argument="values",
         )
-    first = arguments.count("first", first, SMALLEST_K, most)
-    last = max(first, min(USUAL_LARGEST_K, most)) if last is None else last
-    last = arguments.count("last", last, first, most)
+    first = arguments.count("first", first, SMALLEST_K, largest)
+    last = max(first, min(USUAL_LARGEST_K, largest)) if last is None else last
+    last = arguments.count("last", last, first, largest)
     ks = np.arange(first, last + 1)
     level = arguments.level("level", level)
-    found = _native.tail_variations(numbers, ks.tolist(), not paper, call or _native.Call())
+    variations = _native.tail_variations(numbers, ks.tolist(), not paper, call or _native.Call())
     if paper:
         level, critical, method = math.nan, 1 + _PAPER_QUANTILE / np.sqrt(ks), "paper"
     else:
         start, table = _native.critical_variations(level)
         critical, method = table[first - start : last - start + 1], "residual"
-    return CvTest(ks=ks, values=found, critical=critical, level=level, method=method)
+    return CvTest(ks=ks, values=variations, critical=critical, level=level, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoodnessOfFit:
-    """The test of Anderson and Darling of a generalised Pareto fit.
+    """The Anderson-Darling test of a generalised Pareto fit.
 
     Attributes
     ----------
@@ -172,12 +173,12 @@ class GoodnessOfFit:
     statistic : float
         A^2, NaN where it is not measurable.
     pvalue : float
-        By a parametric bootstrap with fits of its own, against the replicates that are not at the
-        edge, as the data are not; NaN where it is not measurable.
+        By a parametric bootstrap that refits each replicate, excluding replicates at the edge; NaN
+        where it is not measurable.
     n_resamples : int
         Number of replicates.
     n_at_edge : int
-        Those among them whose fit has the shape -1, where A^2 is infinite: they are left out.
+        Number of excluded replicates: their fit has the shape -1, where A^2 is infinite.
     reason : str
         Why it is not measurable; "" where it is.
     """
@@ -192,7 +193,7 @@ class GoodnessOfFit:
     reason: str
 
     def summary(self) -> str:
-        """Return a sentence."""
+        """Return the result in a sentence."""
         if self.reason:
             return f"Goodness of fit is not measurable: {self.reason}."
         edge = (
@@ -227,16 +228,17 @@ def goodness_of_fit(
     Returns
     -------
     GoodnessOfFit
-        Not measurable where the fit is at the edge.
+        The test; not measurable where the fit is at the edge.
 
     Notes
     -----
     :math:`A^2 = -k - \frac1k \sum_i (2i - 1) [\log F(y_{(i)}) + \log S(y_{(k+1-i)})]` of the fit.
     Its law depends on the shape, so samples of the fitted law are drawn and *fitted again*:
     :math:`p = (1 + \#\{A^{2*} \ge A^2\}) / (1 + B)`. At the edge, shape -1, :math:`A^2` is
-    infinite: a sample there has no test, and of the replicates the B that are not there count. At
-    5 % and k = 34 it rejects 4.0 to 4.4 % for shapes of -0.5 to .3 (4,000 simulations); counting
-    replicates at the edge as extreme .3 % at -0.5, 1.8 at -0.2.
+    infinite: a sample there cannot be tested, and B counts only the replicates that are not there.
+    At 5 % and k = 34 the test rejects 4.0 to 4.4 % for shapes of -0.5 to 0.3 (4,000 simulations).
+    If replicates at the edge counted as extreme, it would reject 0.3 % at a shape of -0.5, and
+    1.8 % at -0.2.
 
     Examples
     --------
@@ -250,8 +252,8 @@ def goodness_of_fit(
     >>> goodness_of_fit(heaped, draws).pvalue
     0.001
     """
-    found = _native.tail_goodness(_array(excesses), draws, call or _native.Call())
-    return _goodness(len(excesses), found, draws.n)
+    outcome = _native.tail_goodness(_array(excesses), draws, call or _native.Call())
+    return _goodness(len(excesses), outcome, draws.n)
 
 
 def _goodness(
@@ -274,10 +276,10 @@ def _goodness(
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdSequence:
-    """The test of Anderson and Darling over thresholds from low to high: descriptive.
+    """Anderson-Darling tests over thresholds from low to high, for description only.
 
-    An interval over a threshold that was chosen so covers less often than it says (84 to 99 % for
-    95 %), so no other number of an audit rests on it.
+    Intervals above a threshold that was chosen this way do not have their nominal coverage (84 to
+    99 % for 95 %), so no other number of an audit uses it.
 
     Attributes
     ----------
@@ -286,9 +288,9 @@ class ThresholdSequence:
     rate : float
         False discovery rate of ForwardStop.
     n_rejected : int
-        How many of the measurable ones are rejected, from the lowest on.
+        Number of measurable tests that are rejected, from the lowest threshold on.
     n_exceedances : int or None
-        The first k that is not rejected; None where all are, or none is measurable.
+        The first k that is not rejected; None if all are rejected or not measurable.
     """
 
     tests: tuple[GoodnessOfFit, ...]
@@ -305,7 +307,7 @@ def threshold_sequence(
     rate: float = 0.05,
     call: _native.Call | None = None,
 ) -> ThresholdSequence:
-    """Test the fit over many thresholds, and stop where ForwardStop does.
+    """Test the fit over many thresholds and apply the ForwardStop rule.
 
     Parameters
     ----------
@@ -314,7 +316,7 @@ def threshold_sequence(
     ks : sequence of int
         Numbers of exceedances, in any order.
     draws : Draws
-        Replicates of each test; tests of other k see other numbers.
+        Replicates of each test; each k has its own random numbers.
     rate : float, default 0.05
         The false discovery rate.
     call : Call, optional
@@ -323,7 +325,7 @@ def threshold_sequence(
     Returns
     -------
     ThresholdSequence
-        Descriptive.
+        For description only.
 
     Examples
     --------
@@ -337,17 +339,17 @@ def threshold_sequence(
     """
     rate = arguments.level("rate", rate)
     numbers = _array(values)
-    order = sorted(set(_checked(ks, len(numbers))), reverse=True)
-    found = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
-    tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, found, strict=True))
-    known = [test for test in tests if not test.reason]
-    n_rejected = _native.forward_stop([test.pvalue for test in known], rate)
-    left = known[n_rejected:]
+    order = sorted(set(_check_exceedances(ks, len(numbers))), reverse=True)
+    outcomes = _native.tail_goodness_by_threshold(numbers, order, draws, call or _native.Call())
+    tests = tuple(_goodness(k, row, draws.n) for k, row in zip(order, outcomes, strict=True))
+    measurable = [test for test in tests if not test.reason]
+    n_rejected = _native.forward_stop([test.pvalue for test in measurable], rate)
+    not_rejected = measurable[n_rejected:]
     return ThresholdSequence(
         tests=tests,
         rate=rate,
         n_rejected=n_rejected,
-        n_exceedances=left[0].n_exceedances if left else None,
+        n_exceedances=not_rejected[0].n_exceedances if not_rejected else None,
     )
 
 
@@ -369,19 +371,19 @@ def quantile_rows(
     confidence_level: float = 0.95,
     call: _native.Call | None = None,
 ) -> tuple[QuantileRow, ...]:
-    """Return excesses against quantiles of a Pareto law, ascending.
+    """Return the excesses with the quantiles of a Pareto law, in ascending order.
 
-    The i-th smallest of k stands beside the quantile at i / (k + 1). Its band, quantiles of the
-    law at those of Beta(i, k + 1 - i), takes the law as known and each excess alone.
+    The i-th smallest of k excesses is compared with the quantile at i / (k + 1). The band maps
+    quantiles of Beta(i, k + 1 - i) to the law; it takes the law as known and is pointwise.
 
     Parameters
     ----------
     excesses : numpy.ndarray
         Above 0.
     shape, scale : float
-        The law.
+        Parameters of the law.
     confidence_level : float, default 0.95
-        That of the band.
+        Level of the band.
     call : Call, optional
         How native functions are run.
 
@@ -418,7 +420,7 @@ class StabilityRow:
 def stability_rows(
     values: Floats, ks: Sequence[int], m: float, call: _native.Call | None = None
 ) -> tuple[StabilityRow, ...]:
-    """Return fits over the (k+1)-th largest value for many k, with the level of one row in m.
+    """Return the fits above the (k+1)-th largest value for many k, with the return levels for m.
 
     Parameters
     ----------
@@ -445,16 +447,16 @@ def stability_rows(
     [7.3, 7.3, 7.4]
     """
     numbers = _array(values)
-    ks = _checked(ks, len(numbers))
-    found = _native.tail_stability(numbers, ks, float(m), call or _native.Call())
+    ks = _check_exceedances(ks, len(numbers))
+    fits = _native.tail_stability(numbers, ks, float(m), call or _native.Call())
     return tuple(
         StabilityRow(n_exceedances=int(k), threshold=u, shape=shape, scale=scale, level=level)
-        for k, u, shape, scale, level in found.tolist()
+        for k, u, shape, scale, level in fits.tolist()
     )
 
 
 def zhang_stephens(excesses: Floats, call: _native.Call | None = None) -> tuple[float, float]:
-    """Return shape and scale of Zhang and Stephens (2009): a point estimate without an edge.
+    """Estimate shape and scale by Zhang and Stephens (2009), which has no edge at shape -1.
 
     Parameters
     ----------

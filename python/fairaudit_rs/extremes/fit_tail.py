@@ -1,4 +1,4 @@
-"""`fit_tail`: the tail of some numbers."""
+"""Holds `fit_tail`, which checks its arguments and fits the upper tail of some numbers."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ def fit_tail(
     confidence_level: float = 0.95,
     n_threads: int | None = None,
 ) -> TailFit | GevFit:
-    r"""Fit the upper tail of some numbers: what one row in m exceeds.
+    r"""Fit the upper tail of some numbers, to estimate the level that one row in m exceeds.
 
     Parameters
     ----------
     values : array
         One finite number for each row, at least 100.
     n_exceedances : int or "auto"
-        How many of the largest values are fitted: fixed by the number of rows, before they are
-        looked at, as :math:`n^{2/3} / \log\log n`, at least 15. A number chosen by looking at fits,
-        or by a rule that does, makes intervals that do not hold (84 to 99 % for 95 %).
+        How many of the largest values are fitted. ``"auto"`` depends on the number of rows only:
+        :math:`n^{2/3} / \log\log n`, at least 15. If the number is chosen by looking at fits, or by
+        a rule that does, intervals do not have their nominal coverage (84 to 99 % for 95 %).
     threshold : float, optional
-        In place of a number of exceedances. Intervals take it as the order statistic that it is
-        next to.
+        The threshold itself, in place of a number of exceedances. Intervals treat it as the nearest
+        order statistic.
     method : {"gpd", "point_process", "gev"}
-        ``"gpd"``: the generalised Pareto law of what exceeds the threshold. ``"point_process"``:
-        the same fit, its parameters those of the largest of ``block_size`` rows. ``"gev"``: the
-        generalised extreme value law fitted to the maxima of blocks; its intervals are descriptive.
+        ``"gpd"``: a generalised Pareto law of the excesses over the threshold. ``"point_process"``:
+        the same fit, with the parameters of the largest of ``block_size`` rows. ``"gev"``: a
+        generalised extreme value law of block maxima; its intervals are descriptive.
     upper : float, optional
-        A known end of the values, such as 1 for probabilities: the fit is then of
-        :math:`t = -\log(1 - c / \mathrm{upper})`.
+        A known upper end of the values, such as 1 for probabilities: then
+        :math:`t = -\log(1 - c / \mathrm{upper})` is fitted.
     resolution : float, "auto" or None
-        The step of the grid on which values lie. ``"auto"`` looks for one where more than a tenth
-        of the exceedances are tied; then cells are fitted. None: each value counts by itself.
+        The step of the grid on which values lie. ``"auto"`` looks for a grid if more than a tenth
+        of the exceedances are tied, and then fits its cells. None treats all values as continuous.
     blocks : array, optional
         For ``method="gev"``: the block of each row.
     block_size : int, optional
-        For ``"gev"``: rows of a block, in their order. For ``"point_process"``: of how many rows
-        the largest one is meant.
+        For ``"gev"``: the number of consecutive rows in a block. For ``"point_process"``: the
+        number of rows whose maximum the parameters describe.
     confidence_level : float
         Level of the intervals.
     n_threads : int, optional
@@ -68,19 +68,21 @@ def fit_tail(
 
     Notes
     -----
-    The k largest values exceed the (k+1)-th, u, by excesses that follow, for large n, a generalised
-    Pareto law, whatever the law of the values [1]_. It is fitted by the profile likelihood with a
-    shape of at least -1. What one row in m exceeds is
+    For large n, the excesses of the k largest values over the (k+1)-th, u, follow a generalised
+    Pareto law for almost every law of the values [1]_. It is fitted by the profile likelihood with
+    a shape of at least -1. The level that one row in m exceeds is
     :math:`x_m = u + \sigma ((m k / n)^\xi - 1) / \xi`.
 
-    An interval of :math:`x_m` holds the levels whose signed root of the likelihood ratio is within
-    *calibrated* cuts: the root's null law depends on the shape, k, n and m only, so its quantiles
-    were simulated once and are shipped. With the cuts of chi-square such intervals hold 80 to 94 %
-    where they should hold 95. Where n is at least 3.69 m (at 95 %) order statistics limit the level
-    whatever the law, and stand first: the level is *measured*. Below it is *extrapolated*, right
-    where the tail goes on as it began; two populations in the tail cannot be seen, and intervals
-    then hold 54 to 99 %. Beyond 5 n a horizon is refused. ``lower_free`` holds for every law and
-    every horizon; a claim "at least" takes the smaller of the two lower limits.
+    An interval of :math:`x_m` consists of the levels whose signed root of the likelihood ratio is
+    within *calibrated* cuts: the root's null law depends on the shape, k, n and m only, so its
+    quantiles were simulated once and are shipped. With chi-square cuts such intervals would cover
+    80 to 94 % instead of 95 %.
+
+    If n is at least 3.69 m (at 95 %), order statistics limit the level for every law: it is
+    *measured*. For larger m it is *extrapolated*, which is right if the tail goes on as it began.
+    Two populations in the tail cannot be detected; intervals then cover 54 to 99 %. Beyond 5 n a
+    horizon is refused. ``lower_free`` is valid for every law and every horizon; for a claim "at
+    least" use the smaller of the two lower limits.
 
     References
     ----------
@@ -108,33 +110,39 @@ def fit_tail(
         for name, given in (("threshold", threshold), ("upper", upper)):
             if given is not None:
                 raise ArgumentError(
-                    f"{name} does not go with method='gev'; accepted: None",
+                    f"{name} does not apply to method='gev'. Remove it, or choose another method.",
                     argument=name,
                     mentions=("method",),
+                    code="conflicting-arguments",
                 )
         for name, value in (("resolution", resolution), ("n_exceedances", n_exceedances)):
             if not (isinstance(value, str) and value == "auto"):
                 raise ArgumentError(
-                    f"{name} does not go with method='gev'; accepted: 'auto'",
+                    f"{name} does not apply to method='gev'. Remove it, or choose another method.",
                     argument=name,
                     mentions=("method",),
+                    code="conflicting-arguments",
                 )
         maxima = block_maxima(numbers, blocks=blocks, block_size=block_size)
         return fit_gev(maxima, confidence_level=level, call=_native.Call(n_threads))
     if blocks is not None:
         raise ArgumentError(
-            f"blocks goes with method='gev'; method is {method!r}",
+            f"blocks applies to method='gev' only, but method is {method!r}. Remove blocks, or "
+            "pass method='gev'.",
             argument="blocks",
             mentions=("method",),
+            code="conflicting-arguments",
         )
     size = None
     if method == "point_process":
         size = horizon_of("block_size", 1_000 if block_size is None else block_size)
     elif block_size is not None:
         raise ArgumentError(
-            "block_size goes with method='gev' or 'point_process'; method is 'gpd'",
+            "block_size applies to method='gev' or 'point_process' only, but method is 'gpd'. "
+            "Remove block_size, or choose one of these methods.",
             argument="block_size",
             mentions=("method",),
+            code="conflicting-arguments",
         )
     if len(numbers) < FEWEST_ROWS:
         raise NotMeasurableError(
@@ -143,13 +151,15 @@ def fit_tail(
         )
     if numbers.max() == numbers.min():
         raise NotMeasurableError(
-            f"all {len(numbers):,} values are {numbers[0]:g}: there is no tail to fit"
+            f"all {len(numbers):,} values are {numbers[0]:g}: there is no tail to fit",
+            argument="values",
         )
     if upper is not None and numbers.max() > upper:
         raise DataError(
-            f"values has {numbers.max():g}, above upper, {upper:g}; accepted: an end that no value "
-            "exceeds, or None",
+            f"values has {numbers.max():g}, above upper, {upper:g}. Pass an upper= that no value "
+            "exceeds, or upper=None.",
             argument="values",
+            mentions=("upper",),
         )
     problem = TailProblem(
         values=numbers,
@@ -169,19 +179,21 @@ def fit_tail(
         )
     if problem.k >= len(numbers):
         raise ArgumentError(
-            f"threshold is {threshold:g}, which all values exceed", argument="threshold"
+            f"threshold is {threshold:g}, which all values exceed. Pass a threshold within the "
+            "values.",
+            argument="threshold",
         )
     if problem.resolution is not None and problem.resolution > numbers.max() - numbers.min():
         raise ArgumentError(
-            f"resolution is {problem.resolution:g}, and all values lie within "
-            f"{numbers.max() - numbers.min():g}; accepted: a smaller step",
+            f"resolution is {problem.resolution:g}, but the values span only "
+            f"{numbers.max() - numbers.min():g}. Pass a smaller step.",
             argument="resolution",
         )
     return tail_of(problem, method=method, block_size=size)
 
 
 def exceedances_of(value: object, n: int, threshold: float | None = None) -> int | None:
-    """Return how many of the largest values are fitted; None: fixed by the number of rows."""
+    """Return how many of the largest values are fitted; None if the number of rows decides."""
     if isinstance(value, str):
         if value != "auto":
             raise ArgumentError(
@@ -192,8 +204,9 @@ def exceedances_of(value: object, n: int, threshold: float | None = None) -> int
         return None
     if threshold is not None:
         raise ArgumentError(
-            "n_exceedances and threshold are two ways to say one thing; pass one",
+            "n_exceedances and threshold both set where the tail begins. Pass only one of them.",
             argument="n_exceedances",
+            mentions=("threshold",),
             code="conflicting-arguments",
         )
     most = min(max(n - 1, FEWEST_EXCEEDANCES), _MOST_EXCEEDANCES)
@@ -201,7 +214,7 @@ def exceedances_of(value: object, n: int, threshold: float | None = None) -> int
 
 
 def resolution_of(value: object) -> float | None:
-    """Return the step of a grid; None where it is to be looked for, or not wanted."""
+    """Return the step of a grid; None if it is not given ("auto" or None)."""
     if value is None or (isinstance(value, str) and value == "auto"):
         return None
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""How a row becomes its counterfactual: other levels of the attribute, or the user's own map."""
+"""Makes the counterfactuals of rows: by other levels of the attribute, or a user's function."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ..data.groups import find_group, group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FairAuditError, FunctionError
 from .attribute import AttributeLevels
-from .distinct_rows import row_words
+from .distinct_rows import row_hashes
 from .forms import FeatureForm, RowNumbers, check_like, copy_features, form_of
 
-#: Levels that are tried by themselves: each is one more call of the model for every row.
+#: Most levels that are flipped to by default: each costs one more model call per row.
 MAX_LEVELS = 50
 
 
 class Flips(ABC):
-    """Counterfactuals of rows, one or several for each."""
+    """Counterfactuals of rows, one or several for each row."""
 
-    #: How many each row has.
+    #: Number of counterfactuals per row.
     n_flips: int
-    #: The largest number of different ones that a row has.
+    #: Largest number of different counterfactuals of a row.
     n_different: int
 
     @abstractmethod
     def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
-        """Return counterfactuals of some rows, in the form of X."""
+        """Return one counterfactual of each of some rows, in the form of X."""
 
     @property
-    def forms(self) -> tuple[FeatureForm, ...]:
-        """Further columns that distinguish rows: rows that are equal in X may have other flips."""
+    def compared_forms(self) -> tuple[FeatureForm, ...]:
+        """Forms to compare besides X: rows with equal X may have different counterfactuals."""
         return ()
 
     @property
     @abstractmethod
-    def kept(self) -> NDArray[np.bool_]:
-        """Which rows have a counterfactual."""
+    def has_counterfactual(self) -> NDArray[np.bool_]:
+        """A mask of the rows that have a counterfactual."""
 
     @property
     @abstractmethod
@@ -51,31 +51,31 @@ class Flips(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LevelFlips(Flips):
-    """Rows with other levels of the attribute: its columns get the values of rows that have it."""
+    """Counterfactuals by level: the attribute's columns are copied from a row of the new level."""
 
     form: FeatureForm
     attribute: AttributeLevels
-    #: By level and flip the level that it becomes; -1 for levels whose rows are left out.
+    #: ``targets[level, flip]`` is the new level; -1 for levels whose rows are excluded.
     targets: NDArray[np.int64]
 
     @property
     def n_flips(self) -> int:  # type: ignore[override]
-        """How many each row has; one with fewer has the first one again."""
+        """Number of counterfactuals per row; rows with fewer repeat their first."""
         return int(self.targets.shape[1])
 
     @property
     def n_different(self) -> int:  # type: ignore[override]
-        """The largest number of different ones that a row has."""
+        """Largest number of different counterfactuals of a row."""
         return max(len(set(targets)) for targets in self.targets.tolist())
 
     def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
-        """Return counterfactuals of some rows, in the form of X."""
+        """Return one counterfactual of each of some rows, in the form of X."""
         source = self.attribute.first[self.targets[self.attribute.code[rows], flip]]
         return self.form.take(rows, dict.fromkeys(self.attribute.places, source))
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
-        """Which rows have a counterfactual."""
+    def has_counterfactual(self) -> NDArray[np.bool_]:
+        """A mask of the rows that have a counterfactual."""
         return (self.targets[:, 0] >= 0)[self.attribute.code]
 
     @property
@@ -90,50 +90,52 @@ class LevelFlips(Flips):
             )
         if self.n_different > 1:
             notes.append(
-                _several(f"up to {self.n_different} other levels of {self.attribute.name}")
+                _note_on_several(f"up to {self.n_different} other levels of {self.attribute.name}")
             )
         return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)
 class MappedFlips(Flips):
-    """Counterfactual rows as the user's function gave them."""
+    """Counterfactual rows that a user's function returned."""
 
-    maps: tuple[FeatureForm, ...]
+    counterfactuals: tuple[FeatureForm, ...]
 
     @property
     def n_flips(self) -> int:  # type: ignore[override]
-        """How many each row has."""
-        return len(self.maps)
+        """Number of counterfactuals per row."""
+        return len(self.counterfactuals)
 
     @property
     def n_different(self) -> int:  # type: ignore[override]
-        """The largest number of different ones that a row has."""
-        return len(self.maps)
+        """Largest number of different counterfactuals of a row."""
+        return len(self.counterfactuals)
 
     def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
-        """Return counterfactuals of some rows, in the form of X."""
-        return self.maps[flip].take(rows)
+        """Return one counterfactual of each of some rows, in the form of X."""
+        return self.counterfactuals[flip].take(rows)
 
     @property
-    def forms(self) -> tuple[FeatureForm, ...]:
-        """Further columns that distinguish rows."""
-        return self.maps
+    def compared_forms(self) -> tuple[FeatureForm, ...]:
+        """Forms to compare besides X."""
+        return self.counterfactuals
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
-        """Which rows have a counterfactual: all."""
-        return np.ones(self.maps[0].n_rows, dtype=bool)
+    def has_counterfactual(self) -> NDArray[np.bool_]:
+        """A mask of the rows that have a counterfactual: all of them."""
+        return np.ones(self.counterfactuals[0].n_rows, dtype=bool)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the counterfactuals."""
         return (
-            (_several(f"{len(self.maps)} counterfactuals of flip"),) if len(self.maps) > 1 else ()
+            (_note_on_several(f"{len(self.counterfactuals)} counterfactuals of flip"),)
+            if len(self.counterfactuals) > 1
+            else ()
         )
 
 
-def _several(what: str) -> str:
+def _note_on_several(what: str) -> str:
     return (
         f"the discrimination of a row is the largest over {what}: the largest of several is "
         "another quantity than that of one flip, and is not comparable with it"
@@ -141,25 +143,27 @@ def _several(what: str) -> str:
 
 
 def flips_of(flip: Any, form: FeatureForm, attribute: AttributeLevels) -> LevelFlips:
-    """Return the flips of an attribute of X: to each other level, or as the argument says."""
+    """Return the flips of an attribute of X: to every other level, or as `flip` asks."""
     keys = attribute.keys
     if len(keys) > MAX_LEVELS and not isinstance(flip, Mapping):
         raise DataError(
             f"attribute {attribute.name!r} has {len(keys):,} levels; accepted: at most "
-            f"{MAX_LEVELS}: put values into classes first, or pass flip= as a dict, or as a "
-            "function of X",
+            f"{MAX_LEVELS}. Group the values into classes first, or pass flip= as a dict or as a "
+            "function of X.",
+            argument="attribute",
             mentions=("flip",),
+            code="too-many-values",
         )
     if flip is None:
         n = len(keys)
-        # The next level, the one after it, ...: so that every flip is one of every row.
+        # Flip i moves each level i + 1 places on, cyclically, so each flip applies to every row.
         targets = (np.arange(n)[:, None] + np.arange(1, n)) % n
     elif isinstance(flip, Mapping):
-        targets = _by_level(flip, keys)
+        targets = _targets_from_dict(flip, keys)
     elif isinstance(flip, list):
         raise ArgumentTypeError(
-            f"flip is {flip!r}; accepted: None, a level, a dict of levels by level, or a function "
-            "of X and the level of each row",
+            f"flip is {flip!r}; accepted: None, a level, a dict that maps levels to levels, or a "
+            "function of X and the level of each row",
             argument="flip",
         )
     else:
@@ -169,8 +173,8 @@ def flips_of(flip: Any, form: FeatureForm, attribute: AttributeLevels) -> LevelF
     return LevelFlips(form, attribute, targets.astype(np.int64))
 
 
-def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.int64]:
-    """Return targets from a dict of levels by level."""
+def _targets_from_dict(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.int64]:
+    """Return targets from a dict that maps each level to the level or levels it becomes."""
     wanted: dict[int, list[int]] = {}
     for given, to in flip.items():
         level = keys.index(find_group("flip", given, keys))
@@ -178,17 +182,22 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
         targets = [keys.index(find_group("flip", rows, keys)) for rows in several]
         if level in wanted:
             raise ArgumentError(
-                f"flip names {given!r} twice; accepted: each level once", argument="flip"
+                f"flip names {given!r} twice. Name each level once.", argument="flip"
             )
         if level in targets:
-            raise ArgumentError(f"flip sends {given!r} to itself; accepted: other levels")
+            raise ArgumentError(
+                f"flip maps {given!r} to itself. Map each level to other levels.", argument="flip"
+            )
         if not targets or len(set(targets)) < len(targets):
             raise ArgumentError(
-                f"flip sends {given!r} to {to!r}; accepted: other levels, each once"
+                f"flip maps {given!r} to {to!r}; accepted: other levels, each once",
+                argument="flip",
             )
         wanted[level] = targets
     if not wanted:
-        raise ArgumentError("flip is empty; accepted: a dict of levels by level", argument="flip")
+        raise ArgumentError(
+            "flip is empty; accepted: a dict that maps levels to levels", argument="flip"
+        )
     most = max(map(len, wanted.values()))
     found = np.full((len(keys), most), -1, dtype=np.int64)
     for level, targets in wanted.items():
@@ -197,29 +206,31 @@ def _by_level(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.i
 
 
 def mapped_flips(flip: Callable[[Any, Any], Any], form: FeatureForm, levels: Any) -> MappedFlips:
-    """Return the counterfactuals that the user's function makes of X and the level of each row."""
+    """Return the counterfactuals that a user's function gives for X and the levels of its rows."""
     try:
-        made = flip(copy_features(form.given), levels)
+        result = flip(copy_features(form.given), levels)
     except FairAuditError:
         raise
     except Exception as error:
-        raise FunctionError(f"flip failed on X: {type(error).__name__}: {error}") from error
-    one = not isinstance(made, list | tuple) or isinstance(form.given, list | tuple)
-    several = [made] if one else list(made)
+        raise FunctionError(
+            f"flip failed on X: {type(error).__name__}: {error}", argument="flip"
+        ) from error
+    is_single = not isinstance(result, list | tuple) or isinstance(form.given, list | tuple)
+    several = [result] if is_single else list(result)
     if not several:
         raise DataError(
-            "flip gives no counterfactuals; accepted: rows like X, or a list of such",
+            "flip returns an empty list. Return rows like X, or a list of these.",
             argument="flip",
         )
     forms: list[FeatureForm] = []
     seen: list[tuple[NDArray[np.uint64], ...]] = []
     everything = np.arange(form.n_rows, dtype=np.int64)
-    for at, X in enumerate(several):
-        called = "flip's X" if one else f"flip's X number {at}"
-        other = form_of(X, called)
+    for number, X in enumerate(several, start=1):
+        called = "the result of flip" if is_single else f"result {number} of flip"
+        other = form_of(X, called, argument="flip")
         check_like(other, form, called)
-        words = row_words([other], everything)
-        if not any(all(map(np.array_equal, words, before)) for before in seen):
+        hashes = row_hashes([other], everything)
+        if not any(all(map(np.array_equal, hashes, before)) for before in seen):
             forms.append(other)
-            seen.append(words)
+            seen.append(hashes)
     return MappedFlips(tuple(forms))

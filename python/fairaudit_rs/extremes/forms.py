@@ -1,7 +1,7 @@
-"""X in the form in which it was given: its columns, and some of its rows, for a model to score.
+"""Reads columns and takes rows of X without changing its kind, for a model to score.
 
-A model must get what it got when it was fitted: rows of a pandas frame stay a pandas frame, with
-the types of its columns. So a counterfactual row takes values of its columns from other rows.
+A model must get the kind of object on which it was fitted: rows of a pandas frame stay a pandas
+frame with the same column types. So the columns of a counterfactual row are copied from other rows.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class FeatureForm(ABC):
-    """Features as they were given."""
+    """Features in the kind of object that the user passed."""
 
     given: Any
 
     @property
     @abstractmethod
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     @abstractmethod
     def n_columns(self) -> int:
-        """How many features there are."""
+        """Number of features."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the columns, None for an array."""
+        """Names of the columns; None for an array."""
         return None
 
     @abstractmethod
     def raw(self, place: int) -> Any:
-        """Return a column as it is."""
+        """Return a column unchanged."""
 
     @abstractmethod
     def _rows(self, rows: RowNumbers) -> Any:
@@ -56,23 +56,23 @@ class FeatureForm(ABC):
 
     @abstractmethod
     def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        """Return rows with a column that has the values of other rows."""
+        """Return rows in which the values of one column are those of other rows."""
 
     @property
     def kind(self) -> str:
-        """The kind of object, for a message."""
+        """Name of the object's type, for a message."""
         return type(self.given).__name__
 
     def called(self, place: int) -> str:
-        """Return what a column is called in a message."""
+        """Return the name or position of a column, for a message."""
         return repr(self.names[place]) if self.names is not None else str(place)
 
     def column(self, place: int) -> Column:
-        """Return a column as an array, or as codes."""
+        """Return a column as an array or an encoded column."""
         return column_array(f"column {self.called(place)} of X", self.raw(place))
 
     def take(self, rows: RowNumbers, sources: Mapping[int, RowNumbers] | None = None) -> Any:
-        """Return rows in this form; some columns may have the values of other rows."""
+        """Return rows in this form; `sources` has the rows whose values some columns take."""
         found = self._rows(rows)
         for place, source in (sources or {}).items():
             found = self._with(found, place, source)
@@ -207,82 +207,99 @@ class _Tensor(_Array):
         return found
 
 
-def form_of(X: Any, called: str = "X") -> FeatureForm:
-    """Return features in their form."""
-    form = _form(X, called)
+def form_of(X: Any, called: str = "X", *, argument: str = "X") -> FeatureForm:
+    """Wrap features by their kind of object; messages call them `called` and blame `argument`."""
+    form = _form(X, called, argument)
     names = form.names or ()
     if len(set(names)) < len(names):
         raise DataError(
-            f"{called} has several columns of one name ({list_some(names)}); accepted: each once"
+            f"{called} has columns with the same name ({list_some(names)}). Rename them, so that "
+            "each name occurs once.",
+            argument=argument,
         )
     if not form.n_columns or not form.n_rows:
         raise DataError(
             f"{called} has {form.n_columns:,} columns"
             + (f" and {form.n_rows:,} rows" if form.n_columns else "")
-            + "; accepted: at least one row and one column"
+            + "; accepted: at least one row and one column",
+            argument=argument,
         )
     return form
 
 
-def _form(X: Any, called: str) -> FeatureForm:
+def _form(X: Any, called: str, argument: str) -> FeatureForm:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
         for name, column in X.items():
             if not is_column(column):
                 raise ArgumentTypeError(
                     f"column {str(name)!r} of {called} is a {type(column).__name__}; accepted: a "
-                    "column, one value per row"
+                    "column, one value per row",
+                    argument=argument,
                 )
         lengths = {str(name): len(column) for name, column in X.items()}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
-            raise DataError(f"the columns of {called} differ in length: {shown}")
+            raise DataError(f"the columns of {called} differ in length: {shown}", argument=argument)
         return _Columns(X)
     if is_pandas(X) and hasattr(X, "iloc") and hasattr(X, "columns"):
         return _Pandas(X)
     if package == "polars" and hasattr(X, "collect"):
-        raise ArgumentTypeError(f"{called} is a LazyFrame; accepted: a frame (collect it)")
+        raise ArgumentTypeError(
+            f"{called} is a LazyFrame. Collect it first: X.collect().", argument=argument
+        )
     if package == "polars" and hasattr(X, "to_series"):
         return _Polars(X)
     if package == "pyarrow" and hasattr(X, "set_column"):
         return _Arrow(X)
     if hasattr(X, "detach") and hasattr(X, "new_tensor"):
-        return _Tensor(_two_dimensions(X, called))
-    return _Array(_two_dimensions(_as_array(X, called), called))
+        return _Tensor(_check_two_dimensions(X, called, argument))
+    return _Array(_check_two_dimensions(_as_array(X, called, argument), called, argument))
 
 
-def _two_dimensions(X: Any, called: str) -> Any:
+def _check_two_dimensions(X: Any, called: str, argument: str) -> Any:
     if X.ndim != 2:
-        raise ArgumentError(f"{called} has {X.ndim} dimensions; accepted: {_ACCEPTED}")
+        raise ArgumentError(
+            f"{called} has {X.ndim} dimensions; accepted: {_ACCEPTED}", argument=argument
+        )
     return X
 
 
-def _as_array(X: Any, called: str) -> NDArray[Any]:
-    """Return an array as it is, and a list of rows as one."""
+def _as_array(X: Any, called: str, argument: str) -> NDArray[Any]:
+    """Return an array unchanged, and a list of rows as an array."""
     if hasattr(X, "toarray"):
-        raise ArgumentTypeError(f"{called} is sparse; accepted: {_ACCEPTED} (X.toarray())")
+        raise ArgumentTypeError(
+            f"{called} is sparse. Pass a dense array: X.toarray().", argument=argument
+        )
     if np.ma.isMaskedArray(X):
-        raise ArgumentTypeError(f"{called} is a masked array; accepted: {_ACCEPTED}")
+        raise ArgumentTypeError(
+            f"{called} is a masked array; accepted: {_ACCEPTED}", argument=argument
+        )
     if isinstance(X, np.ndarray):
         array = X
     elif isinstance(X, list | tuple):
         try:
             array = np.asarray(X)
-            # Rows that mix text and numbers became text.
+            # NumPy turned rows that mix text and numbers into text.
             array = np.array(X, dtype=object) if array.dtype.kind == "U" else array
         except ValueError as error:
             raise ArgumentTypeError(
-                f"{called} is no array: {error}; accepted: {_ACCEPTED}"
+                f"{called} cannot become an array ({error}); accepted: {_ACCEPTED}",
+                argument=argument,
             ) from None
     else:
-        raise ArgumentTypeError(f"{called} is a {type(X).__name__}; accepted: {_ACCEPTED}")
+        raise ArgumentTypeError(
+            f"{called} is a {type(X).__name__}; accepted: {_ACCEPTED}", argument=argument
+        )
     if array.dtype.kind not in "biufUSO":
-        raise ArgumentTypeError(f"{called} has dtype {array.dtype}; accepted: {_ACCEPTED}")
+        raise ArgumentTypeError(
+            f"{called} has dtype {array.dtype}; accepted: {_ACCEPTED}", argument=argument
+        )
     return array
 
 
 def take_values(column: Any, rows: RowNumbers) -> Any:
-    """Return some values of a column, in its kind."""
+    """Return some values of a column, as the same kind of object."""
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
         return column.iloc[rows] if hasattr(column, "iloc") else column.take(rows)
@@ -298,7 +315,7 @@ def take_values(column: Any, rows: RowNumbers) -> Any:
 
 
 def check_like(form: FeatureForm, given: FeatureForm, called: str) -> None:
-    """Refuse features that a model could not take in place of those given."""
+    """Refuse results of flip that a model could not take in place of the given features."""
     wrong = None
     if type(form) is not type(given):
         wrong = f"is a {form.kind}"
@@ -313,12 +330,13 @@ def check_like(form: FeatureForm, given: FeatureForm, called: str) -> None:
         names = "" if given.names is None else f" ({list_some(given.names, 10)})"
         raise DataError(
             f"{called} {wrong}; accepted: a {given.kind} like X, with {given.n_rows:,} rows and "
-            f"{given.n_columns:,} columns{names}"
+            f"{given.n_columns:,} columns{names}",
+            argument="flip",
         )
 
 
 def copy_features(X: Any) -> Any:
-    """Return a copy of features that a function of the user's may change."""
+    """Copy features, so that a user's function may change them."""
     if isinstance(X, Mapping):
         return {name: copy_features(column) for name, column in X.items()}
     if isinstance(X, list | tuple):

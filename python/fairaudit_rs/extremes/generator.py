@@ -1,6 +1,6 @@
-"""Generators of rows like those of a group: the protocol, the choice by name, one for each group.
+"""Chooses generators by name or object, fits them to the rows of groups, and checks their samples.
 
-Generated rows are no observations; `augment.py` says what may be done with them.
+Generated rows are not observations; see `augment.py` for their use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .seeds import child_seed
 from .smoothed import SmoothedBootstrap
 from .tvae import TVAE
 
-NAMED: dict[str, Callable[[], Generator]] = {
+GENERATORS: dict[str, Callable[[], Generator]] = {
     "bootstrap": SmoothedBootstrap,
     "copula": GaussianCopula,
     "tvae": TVAE,
@@ -35,7 +35,7 @@ NAMED: dict[str, Callable[[], Generator]] = {
 
 @runtime_checkable
 class Generator(Protocol):
-    """A generator of rows like those it was fitted to."""
+    """The protocol of generators of rows like those that they were fitted to."""
 
     def fit(self, X: Any, rng: Any = None) -> Any:
         """Learn the rows of a frame; return the generator."""
@@ -47,27 +47,29 @@ class Generator(Protocol):
 
 
 def new_generator(generator: Any) -> Generator:
-    """Return a generator that nobody else uses, by its name or as a copy of an object."""
-    accepted = f"{', '.join(map(repr, NAMED))}, or an object with fit(X, rng) and sample(n, rng)"
+    """Return a new generator: the named one, or a copy of an object."""
+    accepted = (
+        f"{', '.join(map(repr, GENERATORS))}, or an object with fit(X, rng) and sample(n, rng)"
+    )
     if isinstance(generator, str):
-        if generator not in NAMED:
+        if generator not in GENERATORS:
             raise ArgumentError(
                 f"generator is {generator!r}; accepted: {accepted}", argument="generator"
             )
-        return NAMED[generator]()
+        return GENERATORS[generator]()
     lacking = [name for name in ("fit", "sample") if not callable(getattr(generator, name, None))]
     if lacking or isinstance(generator, type):
-        what = "a class" if isinstance(generator, type) else f"without {lacking[0]}"
+        problem = "a class" if isinstance(generator, type) else f"without {lacking[0]}"
         raise ArgumentTypeError(
-            f"generator is {generator!r}, {what}; accepted: {accepted}", argument="generator"
+            f"generator is {generator!r}, {problem}; accepted: {accepted}", argument="generator"
         )
-    made: Generator = copy.deepcopy(generator)
-    return made
+    copied: Generator = copy.deepcopy(generator)
+    return copied
 
 
 @dataclass(frozen=True, eq=False)
 class FittedGenerator:
-    """A generator that has learned some rows, and what these rows are."""
+    """A generator that has learned some rows, with these rows."""
 
     generator: Generator
     rows: MixedRows
@@ -75,45 +77,50 @@ class FittedGenerator:
     def sample(self, n: int, rng: Any = None) -> Any:
         """Return n generated rows, checked against the rows that were learned.
 
-        The frame is of the same kind with the same columns; numbers are finite, whole where all
-        were whole, and text has levels that were seen.
+        The frame has the same kind and columns. Numbers are finite, and whole in columns of whole
+        numbers; text has only levels that were learned.
         """
         checked = arguments.check(n=n, rng=rng)
         name = type(self.generator).__name__
-        what = f"what generator {name} gave"
+        sampled = f"the sample of generator {name}"
         try:
             found = self.generator.sample(checked.n, rng=checked.seed)
         except FairAuditError:
             raise
         except Exception as error:
             raise FunctionError(
-                f"sample of generator {name} failed: {error!r}", argument="sample"
+                f"sample of generator {name} failed: {error!r}", argument="generator"
             ) from error
-        n_found = len(coded_like(self.rows, found, what))
+        n_found = len(coded_like(self.rows, found, sampled, argument="generator"))
         if n_found != checked.n:
-            raise DataError(f"{what} has {n_found:,} rows; accepted: the {checked.n:,} asked for")
+            raise DataError(
+                f"{sampled} has {n_found:,} rows; accepted: {checked.n:,}, as requested",
+                argument="generator",
+            )
         return found
 
 
 def fit_generator(generator: Any, X: Any, rng: Any = None) -> FittedGenerator:
-    """Return a generator, by its name or as an object, that has learned the rows of a frame.
+    """Fit a generator, given by name or as an object, to the rows of a frame.
 
-    An object is copied first, and stays as it is.
+    An object is copied first and not changed.
     """
-    made, rows = new_generator(generator), read_mixed(X)
+    unfitted, rows = new_generator(generator), read_mixed(X)
     try:
-        learned = made.fit(X, rng=arguments.check(rng=rng).seed)
+        learned = unfitted.fit(X, rng=arguments.check(rng=rng).seed)
     except FairAuditError:
         raise
     except Exception as error:
-        raise FunctionError(f"fit of generator {type(made).__name__} failed: {error!r}") from error
-    return FittedGenerator(made if learned is None else learned, rows)
+        raise FunctionError(
+            f"fit of generator {type(unfitted).__name__} failed: {error!r}", argument="generator"
+        ) from error
+    return FittedGenerator(unfitted if learned is None else learned, rows)
 
 
 def per_group(
     generator: Any, frames: Mapping[Hashable, Any], rng: Any = None
 ) -> dict[Hashable, FittedGenerator]:
-    """Return a generator for each protected group, fitted to the rows of this group alone.
+    """Fit one generator for each group to the rows of that group only.
 
     Parameters
     ----------
@@ -142,5 +149,5 @@ def per_group(
 
 
 def group_seed(seed: int, group: Hashable) -> int:
-    """Return the seed of a group, by its name."""
+    """Derive the seed of a group from its name."""
     return child_seed(seed, *str(group).encode())

@@ -1,4 +1,4 @@
-"""Block maxima: the generalised extreme value law, and what a Pareto law of excesses says of it."""
+"""Fits the generalised extreme value law to block maxima, and relates it to a Pareto law."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..results.words import number
 
 Floats = NDArray[np.float64]
 
-#: Blocks below which there is no fit of three parameters to speak of.
+#: Fewest blocks for a fit of three parameters.
 FEWEST_BLOCKS = 10
-#: Distinct maxima below which there is none either.
+#: Fewest distinct maxima for such a fit.
 FEWEST_DISTINCT = 5
 #: The largest of labelled blocks may have this many times the rows of the smallest.
 UNEVEN = 2
@@ -46,7 +46,7 @@ class BlockMaxima:
     block_size : float
         Rows of a block, the mean where blocks were labelled.
     notes : tuple of str
-        Rows that were left out, and blocks of unequal sizes.
+        Notes on excluded rows and on blocks of unequal sizes.
     """
 
     maxima: Floats
@@ -58,45 +58,49 @@ class BlockMaxima:
         if n < FEWEST_BLOCKS:
             blocks = "1 block" if n == 1 else f"{n} blocks"
             raise NotMeasurableError(
-                f"{blocks} of rows; block maxima need at least {FEWEST_BLOCKS}: "
-                "smaller blocks, or method='gpd'",
+                f"{blocks} of rows; block maxima need at least {FEWEST_BLOCKS}. Use smaller "
+                "blocks, or method='gpd'.",
+                argument="values",
                 mentions=("method",),
             )
         counts = np.unique(self.maxima, return_counts=True)[1]
         if len(counts) == 1:
             raise NotMeasurableError(
-                f"the maxima of all {n} blocks are {self.maxima[0]:g}: there is no tail to fit"
+                f"the maxima of all {n} blocks are {self.maxima[0]:g}: there is no tail to fit",
+                argument="values",
             )
         if len(counts) < FEWEST_DISTINCT or 2 * counts.max() > n:
-            # The likelihood has no bound: a law may shrink to the value most of them have.
+            # The likelihood is unbounded: a law may shrink to the most frequent value.
             raise NotMeasurableError(
-                f"of the maxima of {n} blocks {len(counts)} are distinct, one comes "
-                f"{counts.max()} times: tied on a grid; larger blocks, or order statistics"
+                f"the maxima of {n} blocks have only {len(counts)} distinct values, and one occurs "
+                f"{counts.max()} times. Use larger blocks, or method='gpd'.",
+                argument="values",
+                mentions=("method",),
             )
 
 
 def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = None) -> BlockMaxima:
     """Take the largest value of each block of rows.
 
-    Which rows make a block decides the maxima, so the order of the rows does, unless labels say
-    which rows belong together. Rows that were sorted, or that come one group after the other, have
-    no use as blocks: name what belongs together (a day, a batch) in ``blocks``.
+    Without labels, the order of the rows decides which rows make a block, and so the maxima. Do not
+    use ``block_size`` for rows that are sorted or listed group by group; label the rows that belong
+    together (a day, a batch) in ``blocks``.
 
     Parameters
     ----------
     values : array_like
         One finite number per row.
     blocks : array_like, optional
-        A label per row; rows with the same label are a block, wherever they stand. Blocks are to
-        be of about equal sizes: none more than twice as large as another.
+        A label per row; rows with the same label are a block, at any positions. Blocks must have
+        similar sizes: none may be more than twice as large as another.
     block_size : int, optional
-        Rows of a block, for rows in an order that has a meaning. The last block is left out when
-        it is incomplete.
+        Number of consecutive rows in a block, if the order of the rows has a meaning. An
+        incomplete last block is excluded.
 
     Returns
     -------
     BlockMaxima
-        At least 10.
+        The maxima of at least 10 blocks.
 
     Examples
     --------
@@ -109,11 +113,13 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
     """
     numbers = arguments.finite_array("values", values, 1)
     if (blocks is None) == (block_size is None):
-        given = "neither blocks nor block_size" if blocks is None else "blocks and block_size"
+        problem = "and block_size are both None" if blocks is None else "and block_size are given"
         raise ArgumentTypeError(
-            f"{given} given; accepted: blocks (a label per row), or block_size (rows of a block "
-            "where the order of the rows has a meaning)",
+            f"blocks {problem}. Pass either blocks (a label per row), or block_size (rows of a "
+            "block, if the order of the rows has a meaning).",
+            argument="blocks",
             mentions=("block_size",),
+            code="missing-argument" if blocks is None else "conflicting-arguments",
         )
     if block_size is not None:
         size = arguments.count("block_size", block_size, 1, _LARGEST_BLOCK)
@@ -124,9 +130,9 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
         return BlockMaxima(maxima=maxima, block_size=float(size), notes=notes)
     try:
         labels = np.asarray(blocks)
-    except Exception as error:  # what is turned into an array may raise what it likes
+    except Exception as error:  # objects may raise any error when they become an array
         raise ArgumentTypeError(
-            f"blocks is no array of labels: {error}; accepted: a label for each of "
+            f"blocks cannot become an array ({error}); accepted: a label for each of "
             f"{len(numbers)} rows",
             argument="blocks",
         ) from None
@@ -141,21 +147,21 @@ def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
         )
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ArgumentError(
-            "blocks has missing labels; accepted: a number or a text for each row",
+            "blocks has missing labels. Label every row with a number or a text.",
             argument="blocks",
         )
     try:
         _, block, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"blocks has labels that cannot be told apart ({error}); accepted: numbers, or texts",
+            f"blocks has labels that cannot be compared ({error}); accepted: numbers, or texts",
             argument="blocks",
         ) from None
     least, most = int(sizes.min()), int(sizes.max())
     if most > UNEVEN * least:
         raise ArgumentError(
-            f"blocks has labels of {least:,} to {most:,} rows; accepted: blocks of about equal "
-            f"sizes, none with more than {UNEVEN} times the rows of another",
+            f"blocks has labels of {least:,} to {most:,} rows. Use blocks of similar sizes, none "
+            f"with more than {UNEVEN} times the rows of another.",
             argument="blocks",
         )
     maxima = np.full(len(sizes), -np.inf)
@@ -172,28 +178,28 @@ class GevFit(Result):
     Attributes
     ----------
     location, scale, shape : float
-        The law of the largest of a block. A shape above 0 is a heavy tail, below 0 an end;
-        ``scipy.stats.genextreme`` has the opposite sign.
+        The law of the largest value of a block. A shape above 0 means a heavy tail, below 0 a
+        finite end; ``scipy.stats.genextreme`` has the opposite sign.
     standard_errors : tuple of float
-        Of location, scale and shape, from the observed information; NaN where it says nothing.
+        Of location, scale and shape, from the observed information; NaN where `reason` is given.
     reason : str
         Why there are no standard errors; "" where there are.
     log_likelihood : float
-        That of the maxima.
+        Log likelihood of the maxima.
     end : str
         How the fit ended: ``"converged"``, ``"lowest shape"`` (at -1), ``"highest shape"`` (at 3)
         or ``"not converged"``.
     slope : float
-        The largest slope of the log likelihood per maximum, in location / scale, log scale and
-        shape; NaN at a bound of the shape.
+        The largest derivative of the log likelihood per maximum, in location / scale, log scale
+        and shape; NaN at a bound of the shape.
     n_blocks : int
         Number of maxima.
     block_size : float
         Rows of a block.
     confidence_level : float
-        That of the intervals of return levels.
+        Level of the intervals of return levels.
     notes : tuple of str
-        Rows left out, how the fit ended.
+        Notes on excluded rows and on how the fit ended.
     """
 
     location: float
@@ -221,7 +227,7 @@ class GevFit(Result):
 
     @property
     def endpoint(self) -> float:
-        """Where the law ends; infinite for shapes from 0 on."""
+        """The upper end of the law; infinite for shapes of 0 or more."""
         return self.location - self.scale / self.shape if self.shape < 0 else math.inf
 
     def return_level(self, m: float) -> tuple[float, float, float]:
@@ -240,11 +246,11 @@ class GevFit(Result):
 
         Notes
         -----
-        The level solves :math:`G(x) = (1 - 1/m)^s` for blocks of s rows. Its interval holds the
-        levels at which twice the loss of log likelihood is within the quantile of chi-square with
-        one degree of freedom. It is descriptive: that cut is known not to hold its level for
-        samples as small as the maxima of blocks are; the interval of the Pareto fit, which is
-        calibrated, is the one to rely on.
+        The level solves :math:`G(x) = (1 - 1/m)^s` for blocks of s rows. Its interval consists of
+        the levels at which twice the loss of log likelihood is within the quantile of chi-square
+        with one degree of freedom. It is descriptive: with as few values as block maxima, its
+        coverage is not the nominal one. Rely on the interval of the Pareto fit, which is
+        calibrated.
 
         Examples
         --------
@@ -264,7 +270,7 @@ class GevFit(Result):
         return level, low, high
 
     def excesses(self, threshold: float) -> tuple[float, float]:
-        """Return what the law says of rows above a threshold.
+        """Return the implied law of excesses over a threshold, and how many a block has.
 
         Parameters
         ----------
@@ -277,13 +283,14 @@ class GevFit(Result):
             The scale of the generalised Pareto law of excesses, whose shape is that of the fit,
             and how many rows of a block are expected to exceed the threshold.
         """
-        at = arguments.check(threshold=threshold).threshold
-        scale, expected = _native.gev_excesses(self.law, at)
+        threshold = arguments.check(threshold=threshold).threshold
+        scale, expected = _native.gev_excesses(self.law, threshold)
         if not scale > 0:
             border = self.location - self.scale / self.shape
             side = "below" if self.shape < 0 else "above"
             raise ArgumentError(
-                f"threshold is {at:g}; accepted: a number {side} {border:g}, where the law ends",
+                f"threshold is {threshold:g}; accepted: a number {side} {border:g}, where the law "
+                "ends",
                 argument="threshold",
             )
         return scale, expected
@@ -325,14 +332,14 @@ def fit_gev(
 ) -> GevFit:
     """Fit the generalised extreme value law to block maxima by maximum likelihood.
 
-    The shape is kept between -1 and 3: beyond, the likelihood has no bound.
+    The shape is restricted to -1 to 3; below -1 the likelihood is unbounded.
 
     Parameters
     ----------
     maxima : BlockMaxima
-        Of rows on the scale of the fit.
+        Maxima on the scale of the fit.
     confidence_level : float, default 0.95
-        That of the intervals of return levels.
+        Level of the intervals of return levels.
     call : Call, optional
         How native functions are run.
 
@@ -380,8 +387,8 @@ def _errors(
 ) -> tuple[tuple[float, float, float], str]:
     """Return standard errors, and why there are none."""
     if covariance is not None:
-        location, scale, own = (math.sqrt(covariance[4 * place]) for place in range(3))
-        return (location, scale, own), ""
+        location, scale, shape_error = (math.sqrt(covariance[4 * place]) for place in range(3))
+        return (location, scale, shape_error), ""
     if end in _ENDS:
         reason = _ENDS[end]
     elif shape <= _REGULAR_SHAPE:
@@ -394,14 +401,14 @@ def _errors(
 def gev_of_excesses(
     threshold: float, scale: float, shape: float, expected: float
 ) -> tuple[float, float, float]:
-    """Return the law of the largest of m rows that a Pareto law of excesses stands for.
+    """Return the law of the largest of m rows that follows from a Pareto law of excesses.
 
     Parameters
     ----------
     threshold, scale, shape : float
-        Of the generalised Pareto law.
+        The threshold and the parameters of the generalised Pareto law.
     expected : float
-        How many of the m rows are expected above the threshold: M = m k / n.
+        Expected number of the m rows above the threshold: M = m k / n.
 
     Returns
     -------

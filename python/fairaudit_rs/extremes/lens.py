@@ -1,4 +1,4 @@
-"""`extreme_test`: arguments in, result out."""
+"""Holds `extreme_test`, which checks its arguments, measures the tails and builds the result."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
 from .result import ExtremeResult, clearest_of
 from .tail import horizon_of, tail_of
 
-#: Rows in the smaller group below which the test says little.
+#: With fewer rows in the smaller group, the result warns of low power.
 _LITTLE = 200
-#: The confidence that the outermost simulated quantiles give.
+#: The confidence level of the outermost simulated quantiles.
 LAST_CONFIDENCE = 0.999
 _NULLS: tuple[ExtremeNull, ...] = get_args(ExtremeNull)
 
@@ -59,58 +59,59 @@ def extreme_test(
     Parameters
     ----------
     model : object, optional
-        The model: with ``predict_proba``, a torch module, a model of this package, or a function of
+        An object with ``predict_proba``, a torch module, a model of this package, or a function of
         X that returns probabilities of the favourable label.
     X : frame or array, optional
-        The rows, as the model takes them.
+        The rows, in the form that the model takes.
     attribute : str, int, or list of them, optional
-        What is flipped: a column of X, one-hot columns together, or several attributes.
+        The attribute to flip: a column of X, one-hot columns together, or several attributes.
     y_score, counterfactual_score : array, or str with ``data``
-        In place of a model: the probability of the favourable label of every row as it is, and with
-        its attribute flipped.
+        Instead of a model: the probability of the favourable label for every row, unchanged and
+        with its attribute flipped.
     sensitive_features : array, or str with ``data``
-        What makes the groups; with a model the attribute, unless given.
+        The feature or features that define the groups; with a model, by default the attribute.
     data : frame, path or glob, optional
         See `tabulate`; the two scores and the sensitive features are then names of its columns.
     groups : sequence, optional
         The groups to compare; all by default.
     reference : optional
-        The privileged group: every other one is compared with it. All pairs by default.
+        The privileged group: every other group is compared with it. All pairs by default.
     flip : dict, level or callable, optional
-        Where a row goes: ``{from: to}`` or ``{from: [to, ...]}``, one level for all rows, or a
-        function of (rows, their levels) that returns the counterfactual rows, for what descends
-        from the attribute. By default every other level, of which the largest difference counts.
+        How rows are flipped: ``{from: to}`` or ``{from: [to, ...]}``, one level for all rows, or a
+        function of (rows, their levels) that returns the counterfactual rows; a function can also
+        change features that depend on the attribute. By default a row is flipped to every other
+        level, and the largest difference counts.
     upper : float, None or "row"
-        The known end of the differences, 1 for probabilities; None where none is known. ``"row"``:
-        each row's own, 1 - score; levels are then of the share that the difference takes of it,
-        whose intervals cover down to 91.5 %.
+        The known upper end of the differences, 1 for probabilities; None if none is known. With
+        ``"row"`` it is 1 - score in each row; levels are then those of difference / (1 - score),
+        and their intervals cover as little as 91.5 %.
     horizon : float
-        In how many rows (interactions) the worst one is meant.
+        Number of rows (interactions) of which the worst is estimated.
     null : {"equal_levels", "equal_laws"}
-        What the p-value tests: that groups have equal return levels, or, by permuting their rows,
-        that all of their laws are equal, which is more: with equal levels and unlike laws it
-        rejects.
+        The null hypothesis of the p-value: equal return levels, or, by permuting rows, equal
+        distributions. The latter is a stronger hypothesis, and is rejected too if levels are equal
+        but distributions differ.
     n_exceedances : int or "auto"
         How many of the largest differences of a group are fitted: see `fit_tail`.
     generator : str, object or None
         ``"bootstrap"``, ``"copula"``, ``"tvae"``, ``"ctgan"``, an object with ``fit`` and
-        ``sample``, or `TopUps`: tails with generated rows too, apart from the real ones. Needs a
-        model.
+        ``sample``, or `TopUps`: adds tails with generated rows to the result, separate from those
+        of the real rows. Needs a model.
     confidence_level : float
         Level of the intervals.
     n_resamples : int
-        Replicates of ``null="equal_laws"``; a generator is fitted anew as often, but at most 99
-        times, and a network 19 times.
+        Replicates of ``null="equal_laws"``. A generator is refitted as often, but at most 99
+        times, or 19 times if it is a network.
     pos_label : optional
-        Which class of ``predict_proba`` is favourable; the second by default.
+        The favourable class of ``predict_proba``; the second by default.
     missing : optional
-        See `tabulate`; it goes with ``sensitive_features``.
+        See `tabulate`; it needs ``sensitive_features``.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
         None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Of the rows scored and the replicates: True prints; a callable gets (done, in all).
+        True prints; a callable gets (rows and replicates done, rows and replicates in all).
 
     Returns
     -------
@@ -120,26 +121,27 @@ def extreme_test(
     Notes
     -----
     The counterfactual discrimination of a row is :math:`c = f(x, z') - f(x, z)`, with f the
-    probability of the favourable label: what flipping the attribute would gain. The *extreme*
-    counterfactual discrimination (ECD) is the return level of one group less that of the other:
-    what one row in ``horizon`` exceeds [1]_. Each tail is fitted by `fit_tail`, which says what its
-    limits rest on. Below 100 rows nothing is said of a group, nor beyond a horizon of 5 times its
-    rows.
+    probability of the favourable label: the gain from flipping the attribute. The *extreme*
+    counterfactual discrimination (ECD) is the difference of two groups' return levels, the levels
+    that one row in ``horizon`` exceeds [1]_. Each tail is fitted by `fit_tail`, whose notes explain
+    the limits. Groups of fewer than 100 rows are not compared, and horizons beyond 5 times a
+    group's rows are refused.
 
-    *Null hypothesis*: the return levels are equal, where both tails go on as they began. With
+    *Null hypothesis*: the return levels are equal, if both tails go on as they began. With
     :math:`z_g(x)` the normal score of the null probability of group g's signed root at the level x,
-    :math:`Q = \min_x z_1(x)^2 + z_2(x)^2` is compared with chi-square of one degree of freedom, and
-    the interval holds the differences d with :math:`\min_x z_1(x + d)^2 + z_2(x)^2` within its
-    quantile. At 5 % it rejects 3.6 to 6.5 % of equal pairs, 0.8 to 4 % where a tail is near
-    uniform. With two populations in a tail, which no fit can see, it rejected 22 to 37 %, and in
-    the worst of our designs 81 %.
-    Where order statistics limit the level of a group, its binomial deviance stands in for its
-    :math:`z^2`, and Q is compared with the exact law of the sum at the level that both share, which
-    holds for every law of that group. Permuting rows would reject 10 to 67 % of pairs with equal
-    levels and unlike laws. P-values of several pairs are adjusted by Holm's method; estimate,
-    p-value and interval (Bonferroni's) of the result are those of the pair with the smallest one.
+    :math:`Q = \min_x z_1(x)^2 + z_2(x)^2` is compared with chi-square of one degree of freedom. The
+    interval consists of the differences d with :math:`\min_x z_1(x + d)^2 + z_2(x)^2` within its
+    quantile. At 5 % the test rejects 3.6 to 6.5 % of equal pairs, and 0.8 to 4 % if a tail is
+    nearly uniform. With two populations in a tail, which no fit can detect, it rejected 22 to 37 %,
+    and 81 % in the worst of our designs.
 
-    Rows must be independent: several rows of one person are not provided for.
+    If order statistics limit the level of a group, its binomial deviance replaces its :math:`z^2`,
+    and Q is compared with the exact law of the sum at the common level, which is valid for every
+    law of that group. Permuting rows would reject 10 to 67 % of pairs with equal levels and
+    different laws. P-values of several pairs are adjusted by Holm's method. The estimate, p-value
+    and interval (Bonferroni's) of the result are those of the pair with the smallest p-value.
+
+    Rows must be independent; several rows per person are not supported.
 
     References
     ----------
@@ -190,11 +192,11 @@ def extreme_test(
     question = design.pose(callback)
     if question.nothing_changes:
         raise NotMeasurableError(question.notes[-1])
-    # Smaller groups have no tail, whatever is asked for.
+    # Smaller groups have no tail, so they do not limit the number of exceedances.
     sizes = [group.n_rows for group in question.groups if group.n_rows >= FEWEST_ROWS]
     fewest = min(sizes, default=FEWEST_ROWS)
     n_largest = exceedances_of(n_exceedances, fewest)
-    found = measure_tails(
+    measurements = measure_tails(
         question,
         horizon=m,
         null=null,
@@ -205,29 +207,29 @@ def extreme_test(
         n_threads=checked.n_threads,
         progress=callback,
     )
-    _refuse_nothing(found, m, null)
-    more: dict[Any, Any] = {}
+    _require_measurable_pair(measurements, m, null)
+    augmented: dict[Any, Any] = {}
     if top_ups is not None:
-        more = augment_tails(
+        augmented = augment_tails(
             design,
             question,
             top_ups,
             horizon=m,
             n_exceedances=n_largest,
             confidence=level,
-            problems={group.name: group.problem for group in found.groups},
+            problems={group.name: group.problem for group in measurements.groups},
             n_resamples=checked.n_resamples,
             seed=seed,
             progress=callback,
         )
-    clearest = clearest_of(found.comparisons)
+    clearest = clearest_of(measurements.comparisons)
     name_of = partial(group_name, attribute=attribute_name(question.features))
     return ExtremeResult(
         estimate=clearest.estimate,
         standard_error=math.nan,
         statistic=clearest.statistic,
         pvalue=clearest.adjusted_pvalue,
-        confidence_interval=found.interval,
+        confidence_interval=measurements.interval,
         alternative="two-sided",
         n_rows=question.n_rows,
         group_sizes=question.group_sizes,
@@ -235,31 +237,36 @@ def extreme_test(
         engine=clearest.method if null == "equal_levels" else "permutation",
         warnings=tuple(
             _warnings(
-                question, found, m, null, level, generated=more if top_ups is not None else None
+                question,
+                measurements,
+                m,
+                null,
+                level,
+                generated=augmented if top_ups is not None else None,
             )
         ),
-        comparisons=found.comparisons,
+        comparisons=measurements.comparisons,
         tails={
             group.name: tail_of(group.problem, name=f"the tail of {name_of(group.name)}")
-            for group in found.groups
+            for group in measurements.groups
         },
-        acd={group.name: group.acd for group in found.groups},
-        cvar={group.name: group.cvar for group in found.groups},
+        acd={group.name: group.acd for group in measurements.groups},
+        cvar={group.name: group.cvar for group in measurements.groups},
         horizon=m,
         null=null,
         attribute=question.attribute or attribute_name(question.features),
         grouped_by=attribute_name(question.features),
         upper=question.upper,
-        n_no_room={group.name: group.n_no_room for group in found.groups if group.n_no_room},
-        augmented=more,
+        n_no_room={group.name: group.n_no_room for group in measurements.groups if group.n_no_room},
+        augmented=augmented,
         n_resamples=checked.n_resamples if null == "equal_laws" else 0,
         n_missing=question.n_missing,
         confidence_level=level,
     )
 
 
-def _refuse_nothing(found: TailMeasurements, m: float, null: str) -> None:
-    """Refuse where no pair is measurable: nothing else was asked for."""
+def _require_measurable_pair(found: TailMeasurements, m: float, null: str) -> None:
+    """Raise an error if no pair of groups is measurable."""
     if any(not math.isnan(comparison.pvalue) for comparison in found.comparisons):
         return
     if null == "equal_laws" and any(not comparison.reason for comparison in found.comparisons):
@@ -270,9 +277,9 @@ def _refuse_nothing(found: TailMeasurements, m: float, null: str) -> None:
             if not group.problem.reaches(m)
         ]
         raise NotMeasurableError(
-            f"null='equal_laws' permutes fitted levels; {'; '.join(reasons)}; accepted: "
-            "'equal_levels'",
-            mentions=("null",),
+            f"null='equal_laws' needs fitted levels, but {'; '.join(reasons)}. Pass "
+            "null='equal_levels'.",
+            argument="null",
         )
     refused = describe_refusals([(group.name, group.problem) for group in found.groups], m)
     raise NotMeasurableError(refused or found.comparisons[0].reason)

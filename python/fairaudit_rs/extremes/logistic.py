@@ -1,4 +1,4 @@
-"""A small ridge logistic regression of mixed columns, for scores of generated rows."""
+"""Fits a ridge logistic regression of mixed columns, to judge the quality of generated rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .mixed_columns import MixedRows
 
 Floats = NDArray[np.float64]
 
-#: On the squares of the coefficients of standardised columns, halved; the intercept is free.
+#: Times half the squared coefficients of standardised columns; the intercept has no penalty.
 _PENALTY = 1.0
 _MOST_STEPS = 100
 _CLOSE = 1e-8
@@ -21,38 +21,38 @@ _CLOSE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class DesignMatrix:
-    """Columns of numbers standardised, and a flag for each level."""
+    """Builds the columns of a regression: standardised numbers, and a 0/1 flag for each level."""
 
     rows: MixedRows
     places: tuple[int, ...]
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns that take part."""
+        """The names of the columns that are used."""
         return [self.rows.columns[place].name for place in self.places]
 
     def matrix(self, values: Floats) -> Floats:
-        """Return codes and numbers as columns of a regression; a code of -1 has no flag."""
+        """Return the regression columns of codes and numbers; a code of -1 sets no flag."""
         parts = []
         for place in self.places:
-            column, held = self.rows.columns[place], values[:, place]
+            column, entries = self.rows.columns[place], values[:, place]
             if column.kind == "levels":
-                parts.append((held[:, None] == np.arange(len(column.labels))).astype(np.float64))
+                parts.append((entries[:, None] == np.arange(len(column.labels))).astype(np.float64))
                 continue
-            known = self.rows.values[:, place]
-            spread = float(known.std())
-            parts.append((held[:, None] - known.mean()) / (spread if spread > 0 else 1.0))
+            training = self.rows.values[:, place]
+            spread = float(training.std())
+            parts.append((entries[:, None] - training.mean()) / (spread if spread > 0 else 1.0))
         return np.concatenate(parts, axis=1)
 
 
 class MixedRidgeLogistic:
-    """The regression; `fit` and `predict_proba` as of an estimator."""
+    """The regression, with the methods of a scikit-learn classifier."""
 
     def __init__(self) -> None:
         self.coef = np.zeros(0)
 
     def fit(self, X: Floats, y: Floats) -> MixedRidgeLogistic:
-        """Fit by Newton's steps, halved until the loss falls."""
+        """Fit by Newton steps, which are halved until the loss decreases."""
         x = np.column_stack([np.ones(len(X)), X])
         penalty = np.full(x.shape[1], _PENALTY)
         penalty[0] = 0.0
@@ -62,19 +62,19 @@ class MixedRidgeLogistic:
             score = _scores(x, at)
             return float((np.logaddexp(0, score) - y * score).sum() + penalty @ at**2 / 2)
 
-        now = loss(coef)
+        current_loss = loss(coef)
         for _ in range(_MOST_STEPS):
             p = expit(_scores(x, coef))
             gradient = np.einsum("ij,i->j", x, p - y) + penalty * coef
-            # The intercept's own curvature is 0 where all labels are sure.
+            # The curvature of the intercept is 0 if all probabilities are 0 or 1.
             hessian = (x.T * (p * (1 - p))) @ x + np.diag(np.maximum(penalty, _CLOSE))
             step = np.linalg.solve(hessian, gradient)
             size = 1.0
-            while (then := loss(coef - size * step)) > now and size > _CLOSE:
+            while (next_loss := loss(coef - size * step)) > current_loss and size > _CLOSE:
                 size /= 2
             coef = coef - size * step
-            done = now - then < _CLOSE * (1 + abs(now))
-            now = then
+            done = current_loss - next_loss < _CLOSE * (1 + abs(current_loss))
+            current_loss = next_loss
             if done:
                 break
         self.coef = coef
@@ -91,26 +91,26 @@ class MixedRidgeLogistic:
 
 
 def _scores(x: Floats, coef: Floats) -> Floats:
-    """Return x @ coef, not by BLAS: its sums may depend on the number of threads."""
+    """Return x @ coef without BLAS, whose sums may depend on the number of threads."""
     return np.asarray(np.einsum("ij,j->i", x, coef))
 
 
 def area_under_curve(score: Floats, y: Floats) -> float:
-    """Return the chance that a row of label 1 scores above one of label 0, ties counting half."""
+    """Return the probability that a row of label 1 scores above one of label 0; ties count half."""
     n = float(y.sum())
     ranks = rankdata(score)
     return float((ranks @ y - n * (n + 1) / 2) / (n * (len(y) - n)))
 
 
 def cross_fitted_auc(x: Floats, y: Floats, n_folds: int, stream: np.random.Generator) -> float:
-    """Return the mean AUC over folds, each predicted without its rows; folds are even by label."""
+    """Return the mean AUC over folds that are stratified by label."""
     fold = np.empty(len(y), dtype=np.intp)
     for label in (0, 1):
-        own = np.flatnonzero(y == label)
-        fold[own] = stream.permutation(len(own)) % n_folds
-    found = []
-    for left in range(n_folds):
-        known = fold != left
-        fit = MixedRidgeLogistic().fit(x[known], y[known])
-        found.append(area_under_curve(fit.predict_proba(x[~known])[:, 1], y[~known]))
-    return float(np.mean(found))
+        rows = np.flatnonzero(y == label)
+        fold[rows] = stream.permutation(len(rows)) % n_folds
+    areas = []
+    for held_out in range(n_folds):
+        training = fold != held_out
+        fit = MixedRidgeLogistic().fit(x[training], y[training])
+        areas.append(area_under_curve(fit.predict_proba(x[~training])[:, 1], y[~training]))
+    return float(np.mean(areas))

@@ -1,4 +1,4 @@
-"""Rows of mixed columns as numbers and codes, and back to a frame of the kind that they came in."""
+"""Converts frames of mixed columns to numbers and codes, and back to the kind of frame given."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..arguments import is_number
 from ..data.columns import Column, EncodedColumn, is_pandas, list_some
 from ..data.features import named_columns
 from ..errors import DataError
-from .frame_rows import form_of, frame_of, numbers_like, own_columns, take_rows
+from .frame_rows import frame_of, kind_of, numbers_like, own_columns, take_rows
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kind = Literal["levels", "integers", "numbers"]
 
-#: Numbers with at most this many distinct values, each of two rows on average, are levels.
+#: Numbers with at most this many distinct values, and two rows per value on average, are levels.
 _MOST_LEVELS = 10
-#: Rows that are generated at once.
+#: The most rows of one top-up.
 MOST_ROWS = 100_000_000
 #: Squares of larger numbers are infinite.
 _LARGEST = 1e150
@@ -28,21 +28,21 @@ _LARGEST = 1e150
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixedColumn:
-    """A column: levels (text, truth, numbers of few values), whole numbers, or numbers.
+    """A column: levels (text, booleans, numbers with few values), whole numbers, or numbers.
 
     Attributes
     ----------
     name : str
-        Its name; x1, x2, ... in an array.
+        The name of the column; x1, x2, ... in an array.
     kind : str
         ``"levels"``, ``"integers"`` or ``"numbers"``.
     labels : tuple
-        The distinct values of levels, in order: numbers by size, others by their text, missing
-        (None) last. A code is a place in them.
+        The distinct levels in order: numbers by size, others by their text, missing (None) last.
+        Codes are positions in this tuple.
     low, high : float
         The smallest and the largest number.
     shown : object
-        The user's own column: at one row of each level, or at one row where it holds numbers.
+        Part of the user's column: one row of each level, or one row of a column of numbers.
     """
 
     name: str
@@ -54,34 +54,34 @@ class MixedColumn:
 
     @property
     def of_numbers(self) -> bool:
-        """Return whether the user's column holds numbers, be they few."""
+        """Return whether the user's column has numbers, even if they are read as levels."""
         return self.kind != "levels" or is_number(self.labels[0])
 
     def own(self, values: Floats) -> Any:
         """Return codes or numbers as a column of the user's kind."""
         if self.kind == "levels":
             return take_rows(self.shown, values.astype(np.intp))
-        held = np.clip(values, self.low, self.high)
-        return numbers_like(self.shown, held, whole=self.kind == "integers")
+        clipped = np.clip(values, self.low, self.high)
+        return numbers_like(self.shown, clipped, whole=self.kind == "integers")
 
 
 @dataclass(frozen=True, eq=False)
 class MixedRows:
-    """Rows of mixed columns, sorted, so that the order in which they came plays no part."""
+    """Rows of mixed columns, sorted, so that results do not depend on the order of the rows."""
 
     columns: tuple[MixedColumn, ...]
     #: Codes and numbers, by row and column.
     values: Floats
-    #: A row of the user's frame, for its kind.
+    #: One row of the user's frame, for its kind and column names.
     template: Any
-    #: Where these rows were in the user's frame.
+    #: Positions of these rows in the user's frame.
     order: Places
 
     def __len__(self) -> int:
         return len(self.values)
 
     def places(self, *kinds: Kind) -> Places:
-        """Return the places of the columns of some kinds."""
+        """Return the positions of the columns of some kinds."""
         return np.array([i for i, c in enumerate(self.columns) if c.kind in kinds], dtype=np.intp)
 
     def frame(self, values: Floats) -> Any:
@@ -100,8 +100,9 @@ def read_mixed(X: Any, least: int = 2) -> MixedRows:
     for name, column in named:
         if len(column) != n_rows:
             raise DataError(
-                f"column {name!r} of X has {len(column):,} rows, column {named[0][0]!r} "
-                f"{n_rows:,}; accepted: columns of one length"
+                f"column {name!r} of X has {len(column):,} rows, but column {named[0][0]!r} has "
+                f"{n_rows:,}. Pass columns of equal length.",
+                argument="X",
             )
     if n_rows < least:
         raise DataError(
@@ -109,61 +110,71 @@ def read_mixed(X: Any, least: int = 2) -> MixedRows:
             "one column",
             argument="X",
         )
-    found = [
+    columns = [
         _column(name, column, own)
         for (name, column), own in zip(named, own_columns(X), strict=True)
     ]
-    values = np.column_stack([held for _, held in found])
+    values = np.column_stack([held for _, held in columns])
     order = np.lexsort(values.T[::-1])
     first = take_rows(X, np.zeros(1, np.intp))
-    return MixedRows(tuple(c for c, _ in found), values[order], first, order)
+    return MixedRows(tuple(c for c, _ in columns), values[order], first, order)
 
 
-def coded_like(rows: MixedRows, X: Any, what: str, *, unseen: bool = False) -> Floats:
+def coded_like(
+    rows: MixedRows, X: Any, called: str, *, argument: str | None = None, unseen: bool = False
+) -> Floats:
     """Return another frame as codes and numbers of these columns, in the order of its rows.
 
-    Refused are other columns, numbers that are not finite or not whole where all are whole, and
-    levels of text or truth that `rows` has not (with `unseen` they are coded as -1). A number that
-    is no level gets the nearest code.
+    Other columns, numbers that are not finite, fractions in a column of whole numbers, and unknown
+    levels of text are errors; with `unseen`, unknown levels are coded as -1. In a column of few
+    numbers, a new number gets the code of the nearest one. Messages call the frame `called`.
     """
-    form, wanted = form_of(X), form_of(rows.template)
-    if form != wanted:
-        raise DataError(f"{what} is {form}; accepted: {wanted}, as X is")
+    argument = called if argument is None else argument
+    kind, wanted = kind_of(X), kind_of(rows.template)
+    if kind != wanted:
+        raise DataError(f"{called} is {kind}; accepted: {wanted}, like X", argument=argument)
     named = named_columns(X)
     names, own = [name for name, _ in named], [column.name for column in rows.columns]
     if names != own:
         raise DataError(
-            f"{what} has the columns {list_some(names)}; accepted: those of X, {list_some(own)}"
+            f"{called} has the columns {list_some(names)}; accepted: those of X, {list_some(own)}",
+            argument=argument,
         )
-    held = (column for _, column in named)
-    pairs = zip(rows.columns, held, strict=True)
-    return np.column_stack([_coded(known, column, what, unseen) for known, column in pairs])
+    entries = (column for _, column in named)
+    pairs = zip(rows.columns, entries, strict=True)
+    return np.column_stack(
+        [_coded(known, column, called, argument, unseen=unseen) for known, column in pairs]
+    )
 
 
 def _column(name: str, column: Column, own: Any) -> tuple[MixedColumn, Floats]:
-    """Return what a column is, and its codes or numbers."""
+    """Return the description of a column, and its codes or numbers."""
     labels, codes = _labelled(column)
     if labels is None:
-        numbers = _finite(column, name, "X")
-        labels, codes = _few(numbers)
+        numbers = _finite(column, name, "X", "X")
+        labels, codes = _levels_of_few_numbers(numbers)
     elif all(map(is_number, labels)) and not _categorical(own):
-        numbers = _finite(np.array([*labels, np.nan], dtype=np.float64)[codes], name, "X")
-        labels, codes = _few(numbers)
+        numbers = _finite(np.array([*labels, np.nan], dtype=np.float64)[codes], name, "X", "X")
+        labels, codes = _levels_of_few_numbers(numbers)
     elif None in labels and all(map(is_number, [label for label in labels if label is not None])):
-        raise DataError(f"column {name!r} of X is missing in some rows; accepted: numbers")
+        raise DataError(
+            f"column {name!r} of X has numbers and missing values. Remove these rows, or fill in "
+            "numbers.",
+            argument="X",
+        )
     if labels is None:
         whole = bool((numbers == np.rint(numbers)).all())
         kind: Kind = "integers" if whole else "numbers"
         low, high = float(numbers.min()), float(numbers.max())
         shown = take_rows(own, np.zeros(1, np.intp))
-        made = MixedColumn(name=name, kind=kind, labels=(), low=low, high=high, shown=shown)
-        return made, numbers
+        mixed = MixedColumn(name=name, kind=kind, labels=(), low=low, high=high, shown=shown)
+        return mixed, numbers
     order = sorted(range(len(labels)), key=lambda code: _rank(labels[code]))
-    to = np.empty(len(labels), np.intp)
-    to[order] = np.arange(len(labels))
-    codes = to[codes]
+    new_code = np.empty(len(labels), np.intp)
+    new_code[order] = np.arange(len(labels))
+    codes = new_code[codes]
     _, first = np.unique(codes, return_index=True)
-    made = MixedColumn(
+    mixed = MixedColumn(
         name=name,
         kind="levels",
         labels=tuple(labels[code] for code in order),
@@ -171,16 +182,16 @@ def _column(name: str, column: Column, own: Any) -> tuple[MixedColumn, Floats]:
         high=float(len(labels) - 1),
         shown=take_rows(own, first),
     )
-    return made, codes.astype(np.float64)
+    return mixed, codes.astype(np.float64)
 
 
 def _rank(label: Any) -> tuple[bool, float, str]:
-    """Return the place of a label in the order: numbers by size, text, and missing last."""
+    """Return the sort key of a label: numbers by size, others by text, missing last."""
     return label is None, float(label) if is_number(label) else 0.0, str(label)
 
 
 def _labelled(column: Column) -> tuple[list[Any] | None, Places]:
-    """Return the labels that occur and the codes of a column; no labels of an array of numbers."""
+    """Return the labels and codes of a column; None and no codes for an array of numbers."""
     if isinstance(column, EncodedColumn):
         seen, codes = np.unique(column.codes, return_inverse=True)
         known = len(column.labels)
@@ -192,8 +203,8 @@ def _labelled(column: Column) -> tuple[list[Any] | None, Places]:
     return levels.tolist(), codes
 
 
-def _few(numbers: Floats) -> tuple[list[Any] | None, Places]:
-    """Return numbers of few distinct values as levels."""
+def _levels_of_few_numbers(numbers: Floats) -> tuple[list[Any] | None, Places]:
+    """Return labels and codes of numbers with few distinct values; None for other numbers."""
     distinct, codes = np.unique(numbers, return_inverse=True)
     if len(distinct) <= min(_MOST_LEVELS, len(numbers) // 2):
         return distinct.tolist(), codes
@@ -204,45 +215,50 @@ def _categorical(own: Any) -> bool:
     return is_pandas(own) and str(own.dtype) == "category"
 
 
-def _finite(column: Any, name: str, what: str) -> Floats:
+def _finite(column: Any, name: str, called: str, argument: str) -> Floats:
     numbers = np.asarray(column, dtype=np.float64)
     bad = ~(np.abs(numbers) <= _LARGEST)
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
-            f"column {name!r} of {what} is {numbers[row]:g} in row {row}, and missing or "
-            f"infinite in {int(bad.sum()):,} rows; accepted: finite numbers (up to {_LARGEST:g})"
+            f"column {name!r} of {called} is {numbers[row]:g} in row {row}, and missing, infinite "
+            f"or too large in {int(bad.sum()):,} rows; accepted: finite numbers (up to "
+            f"{_LARGEST:g})",
+            argument=argument,
         )
     return numbers
 
 
-def _coded(known: MixedColumn, column: Column, what: str, unseen: bool) -> Floats:
+def _coded(
+    known: MixedColumn, column: Column, called: str, argument: str, *, unseen: bool
+) -> Floats:
     """Return the codes or numbers of a column of another frame."""
     labels, codes = _labelled(column)
     if known.of_numbers:
         if labels is not None:
-            held = [label if is_number(label) else np.nan for label in labels]
-            column = np.array(held, dtype=np.float64)[codes]
-        numbers = _finite(column, known.name, what)
+            numeric = [label if is_number(label) else np.nan for label in labels]
+            column = np.array(numeric, dtype=np.float64)[codes]
+        numbers = _finite(column, known.name, called, argument)
         if known.kind == "levels":
             levels = np.array(known.labels, dtype=np.float64)
             middles = (levels[1:] + levels[:-1]) / 2
             return np.searchsorted(middles, numbers).astype(np.float64)
         if known.kind == "integers" and not (numbers == np.rint(numbers)).all():
             raise DataError(
-                f"column {known.name!r} of {what} has numbers that are not whole; accepted: whole "
-                "numbers, as in X"
+                f"column {known.name!r} of {called} has numbers that are not whole; accepted: "
+                "whole numbers, as in X",
+                argument=argument,
             )
         return numbers
     if labels is None:
         distinct, codes = np.unique(np.asarray(column), return_inverse=True)
         labels = distinct.tolist()
-    place = {label: code for code, label in enumerate(known.labels)}
-    others = [label for label in labels if label not in place]
-    if others and not unseen:
+    codes_by_label = {label: code for code, label in enumerate(known.labels)}
+    unknown = [label for label in labels if label not in codes_by_label]
+    if unknown and not unseen:
         raise DataError(
-            f"column {known.name!r} of {what} has {list_some(others)}; accepted: "
-            f"levels that X has, "
-            f"which are {list_some(known.labels, 20)}"
+            f"column {known.name!r} of {called} has {list_some(unknown)}; accepted: the levels of "
+            f"X, {list_some(known.labels, 20)}",
+            argument=argument,
         )
-    return np.array([place.get(label, -1) for label in labels], dtype=np.float64)[codes]
+    return np.array([codes_by_label.get(label, -1) for label in labels], dtype=np.float64)[codes]

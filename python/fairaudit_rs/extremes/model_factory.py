@@ -1,4 +1,4 @@
-"""Models of settings: an estimator that is copied, or what a function of the user's makes."""
+"""Makes and fits the models of a search, from an estimator or a user's function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ModelFactory:
 
     @classmethod
     def from_estimator(cls, estimator: Any, train: Any, names: Sequence[str]) -> ModelFactory:
-        """Check what models are made of."""
+        """Check the arguments from which models are made."""
         if train is not None and not callable(train):
             raise ArgumentTypeError(
                 f"train is a {type(train).__name__}; accepted: a function of the model, X, y and "
@@ -37,15 +37,15 @@ class ModelFactory:
             unknown = [name for name in names if name not in known]
             if unknown:
                 raise ArgumentError(
-                    f"space names {unknown[0]!r}, which is no parameter of "
-                    f"{type(estimator).__name__}; accepted: {list_some(known, 30)}",
+                    f"space names {unknown[0]!r}, which is not a parameter of "
+                    f"{type(estimator).__name__}; its parameters: {list_some(known, 30)}",
                     argument="space",
                 )
             return cls(estimator, train, True)
         if "torch" in sys.modules and isinstance(estimator, sys.modules["torch"].nn.Module):
             raise ArgumentTypeError(
-                "estimator is a torch module, which has no settings; accepted: a function of "
-                "settings that makes one",
+                "estimator is a torch module, which has no settings. Pass a function of settings "
+                "that makes a module.",
                 argument="estimator",
             )
         if not callable(estimator):
@@ -57,7 +57,7 @@ class ModelFactory:
         return cls(estimator, train, False)
 
     def fit_model(self, settings: Settings, X: Any, y: Any, seed: int) -> Any:
-        """Return the model of a setting, fitted."""
+        """Make the model of a setting, and fit it."""
         with _seeded(seed):
             if self.is_estimator:
                 from sklearn.base import clone
@@ -67,35 +67,36 @@ class ModelFactory:
                 model = self.estimator(**settings)
             _seed_parameters(model, seed)
             if self.train is not None:
-                found = self.train(model, X, y, dict(settings))
-                return model if found is None else found
+                trained = self.train(model, X, y, dict(settings))
+                return model if trained is None else trained
             if not hasattr(model, "fit"):
                 raise ArgumentTypeError(
-                    f"estimator makes a {type(model).__name__} without fit; accepted: train= as a "
-                    "function that fits it",
+                    f"estimator makes a {type(model).__name__}, which has no fit method. Pass "
+                    "train= as a function that fits it.",
                     argument="estimator",
                     mentions=("train",),
+                    code="missing-argument",
                 )
             model.fit(stack_columns(X) if isinstance(X, Mapping) else X, y)
         return model
 
 
 def _seed_parameters(model: Any, seed: int) -> None:
-    """Give seeds to an estimator, and to those inside of it, that have none."""
+    """Set the seeds that an estimator, or an estimator inside it, leaves open."""
     if not hasattr(model, "get_params") or not hasattr(model, "set_params"):
         return
-    open_ones = [
+    unseeded = [
         name
         for name, value in model.get_params().items()
         if name.rpartition("__")[2] == "random_state" and value is None
     ]
-    if open_ones:
-        model.set_params(**dict.fromkeys(open_ones, seed))
+    if unseeded:
+        model.set_params(**dict.fromkeys(unseeded, seed))
 
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed torch where it is in use, and leave its random numbers as they were."""
+    """Seed torch if it is in use, and restore its random state afterwards."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

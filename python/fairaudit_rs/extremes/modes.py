@@ -1,7 +1,7 @@
-"""Columns as a network sees them: a mode and a place within it for numbers, a flag for each level.
+"""Encodes rows for a network: a mode and a position within it for numbers, a flag for each level.
 
-The mode-specific normalisation of Xu et al. (2019), with a mixture of our own: as many normal laws
-as lose least by the Bayesian information criterion, and an atom as a mode of its own.
+This is the mode-specific normalisation of Xu et al. (2019) with another mixture: the number of
+normal laws is chosen by the Bayesian information criterion, and each atom is a separate mode.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .smoothed import find_atoms
 
 Floats = NDArray[np.float64]
 
-#: Normal laws that are tried, and steps of the search for each number of them.
+#: Numbers of normal laws that are tried, and the most steps of the search for each of them.
 _TRIED = (1, 2, 3, 5, 8)
 _MOST_STEPS = 200
-_SETTLED = 1e-6
-#: Points that the search looks at: means of neighbours where there are more rows.
+_CONVERGED = 1e-6
+#: The most points of the search; with more rows, they are means of neighbouring values.
 _MOST_POINTS = 1_000
-#: The narrowest normal law, as a part of the standard deviation of the column.
+#: The smallest spread of a normal law, as a part of the column's standard deviation.
 _NARROWEST = 1e-3
-#: A place within a mode counts these standard deviations as 1.
+#: A position of 1 within a mode is this many standard deviations from its mean.
 REACH = 4.0
-#: Levels of one column that a network is given.
+#: The most levels of one column for a network.
 MOST_LEVELS = 500
 
 
@@ -41,7 +41,7 @@ class ColumnModes:
 
     @classmethod
     def from_column(cls, column: Floats) -> ColumnModes:
-        """Find the modes of some numbers."""
+        """Find the modes of a column of numbers."""
         at_atom = find_atoms(column)
         fixed, count = np.unique(column[at_atom], return_counts=True)
         loose = column[~at_atom]
@@ -53,7 +53,7 @@ class ColumnModes:
         )
 
     def chances(self, column: Floats) -> Floats:
-        """Return the chance of each mode for every number; an atom has its own numbers for sure."""
+        """Return the probability of each mode for every number; at an atom's value it is 1."""
         loose = self.spread > 0
         logs = np.full((len(column), len(self.mean)), -np.inf)
         if loose.any():
@@ -61,15 +61,15 @@ class ColumnModes:
                 column, self.share[loose], self.mean[loose], self.spread[loose]
             )
         own = (column[:, None] == self.mean) & ~loose
-        there = own.any(axis=1)
-        logs[there] = np.where(own[there], 0.0, -np.inf)
+        is_atom = own.any(axis=1)
+        logs[is_atom] = np.where(own[is_atom], 0.0, -np.inf)
         parts = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnBlock:
-    """Where a column is in what the network sees: a place (numbers only), then flags."""
+    """Where an encoded row has a column: its position within a mode (numbers only), then flags."""
 
     start: int
     n_flags: int
@@ -84,7 +84,7 @@ class ColumnBlock:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """All columns, one after the other."""
+    """The layout of an encoded row: the blocks of all columns, one after the other."""
 
     blocks: tuple[ColumnBlock, ...]
 
@@ -98,8 +98,10 @@ class ColumnLayout:
             modes = None
             if column.kind == "levels" and n_flags > MOST_LEVELS:
                 raise DataError(
-                    f"column {column.name!r} of X has {n_flags:,} levels; accepted by TVAE: at "
-                    f"most {MOST_LEVELS} (put rare ones together)"
+                    f"column {column.name!r} of X has {n_flags:,} levels; TVAE takes at most "
+                    f"{MOST_LEVELS}. Merge rare levels.",
+                    argument="X",
+                    code="too-many-values",
                 )
             if column.kind != "levels":
                 modes = ColumnModes.from_column(rows.values[:, place])
@@ -110,12 +112,12 @@ class ColumnLayout:
 
     @property
     def width(self) -> int:
-        """How many numbers a row is."""
+        """Number of entries of an encoded row."""
         return int(self.blocks[-1].flags.stop)
 
     def encoded(self, values: Floats, stream: np.random.Generator) -> Floats:
-        """Return rows as the network sees them; the mode of a number is drawn by its chances."""
-        found = np.zeros((len(values), self.width))
+        """Encode rows for the network; the mode of a number is drawn by its probabilities."""
+        encoded = np.zeros((len(values), self.width))
         rows = np.arange(len(values))
         for block, column in zip(self.blocks, values.T, strict=True):
             if block.modes is None:
@@ -125,38 +127,40 @@ class ColumnLayout:
                 above = stream.random(len(column))[:, None] >= edges[:, :-1]
                 mode = above.sum(axis=1)
                 spread = block.modes.spread[mode]
-                away = column - block.modes.mean[mode]
-                place = np.divide(away, REACH * spread, out=np.zeros_like(away), where=spread > 0)
-                found[:, block.start] = np.clip(place, -1.0, 1.0)
-            found[rows, block.flags.start + mode] = 1.0
-        return found
+                deviation = column - block.modes.mean[mode]
+                place = np.divide(
+                    deviation, REACH * spread, out=np.zeros_like(deviation), where=spread > 0
+                )
+                encoded[:, block.start] = np.clip(place, -1.0, 1.0)
+            encoded[rows, block.flags.start + mode] = 1.0
+        return encoded
 
-    def decoded(self, seen: Floats, noise: Floats, stream: np.random.Generator) -> Floats:
-        """Return rows drawn from what a network gave: places in (-1, 1), and logits of flags.
+    def decoded(self, outputs: Floats, noise: Floats, stream: np.random.Generator) -> Floats:
+        """Draw rows from the outputs of a network: positions in (-1, 1), and logits of flags.
 
-        `noise` is the standard deviation of the place of each column of numbers.
+        `noise` has, for each column of numbers, the standard deviation of its position.
         """
-        found = np.empty((len(seen), len(self.blocks)))
+        values = np.empty((len(outputs), len(self.blocks)))
         for number, block in enumerate(self.blocks):
-            logits = seen[:, block.flags]
+            logits = outputs[:, block.flags]
             mode = (logits + stream.gumbel(size=logits.shape)).argmax(axis=1)
             if block.modes is None:
-                found[:, number] = mode
+                values[:, number] = mode
                 continue
-            place = seen[:, block.start] + noise[number] * stream.standard_normal(len(seen))
+            place = outputs[:, block.start] + noise[number] * stream.standard_normal(len(outputs))
             reach = REACH * block.modes.spread[mode]
-            found[:, number] = block.modes.mean[mode] + reach * np.clip(place, -1.0, 1.0)
-        return found
+            values[:, number] = block.modes.mean[mode] + reach * np.clip(place, -1.0, 1.0)
+        return values
 
 
 def _log_parts(x: Floats, share: Floats, mean: Floats, spread: Floats) -> Floats:
-    """Return the logarithm of each normal law's part of the density, by row and law."""
+    """Return the log density of each weighted normal law, by row and law."""
     z = (x[:, None] - mean) / spread
     return np.asarray(np.log(share) - np.log(spread) - z**2 / 2 - np.log(2 * np.pi) / 2)
 
 
 def _mixture(x: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return shares, means and spreads of the mixture with the least criterion."""
+    """Return shares, means and spreads of the mixture with the smallest information criterion."""
     scale = float(x.std())
     if scale == 0:
         return np.ones(1), x[:1].copy(), np.zeros(1)
@@ -164,23 +168,23 @@ def _mixture(x: Floats) -> tuple[Floats, Floats, Floats]:
     edges = np.linspace(0, n_rows, min(n_rows, _MOST_POINTS) + 1).astype(np.intp)
     count = np.diff(edges).astype(np.float64)
     points = np.add.reduceat(np.sort(x), edges[:-1]) / count
-    best, found = np.inf, (np.ones(1), np.array([x.mean()]), np.array([scale]))
+    best, best_law = np.inf, (np.ones(1), np.array([x.mean()]), np.array([scale]))
     for n in _TRIED:
         if 5 * n > n_rows:
             break
         loss, law = _fit_mixture(points, count, n, scale)
         criterion = 2 * loss + (3 * n - 1) * np.log(n_rows)
         if criterion < best:
-            best, found = criterion, law
-    return found
+            best, best_law = criterion, law
+    return best_law
 
 
 def _fit_mixture(
     x: Floats, rows: Floats, n: int, scale: float
 ) -> tuple[float, tuple[Floats, Floats, Floats]]:
-    """Return the loss and the law of so many normal laws, begun at quantiles, by expectation.
+    """Fit a mixture of n normal laws by expectation-maximisation; return its loss and parameters.
 
-    A point of x stands for so many rows.
+    The search starts at quantiles. `rows` has the number of rows that each point of x represents.
     """
     mean = np.quantile(x, (np.arange(n) + 0.5) / n)
     share, spread = np.full(n, 1 / n), np.full(n, scale / n)
@@ -191,13 +195,13 @@ def _fit_mixture(
         parts = np.exp(logs - top[:, None])
         total = parts.sum(axis=1)
         loss = -float((rows * (top + np.log(total))).sum())
-        if before - loss < _SETTLED * rows.sum():
+        if before - loss < _CONVERGED * rows.sum():
             break
         before = loss
         parts *= (rows / total)[:, None]
         count = np.maximum(parts.sum(axis=0), 1e-9)
         share = count / count.sum()
-        # Not by BLAS, whose sums over rows depend on the number of threads.
+        # Without BLAS, whose sums over rows depend on the number of threads.
         mean = np.einsum("i,ij->j", x, parts) / count
         variance = ((x[:, None] - mean) ** 2 * parts).sum(axis=0) / count
         spread = np.sqrt(np.maximum(variance, (_NARROWEST * scale) ** 2))

@@ -1,4 +1,4 @@
-"""The tails of all groups, and their comparisons."""
+"""Measures the tails of all groups of a question, and compares pairs of groups."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ Floats = NDArray[np.float64]
 
 #: The share of rows whose mean is the CVaR.
 WORST_SHARE = 0.05
-#: Differences this close are one.
+#: Permuted differences within this of the observed one count as equal.
 _TIE = 1e-12
 _NO_INTERVAL = (math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupTail:
-    """A group with its tail."""
+    """A group with its tail and the means of its discrimination."""
 
     name: Any
     problem: TailProblem
     acd: GroupMean
     cvar: GroupMean
-    #: Rows whose score is 1 already, which have no room for a difference.
+    #: Number of rows with a score of 1, which cannot increase.
     n_no_room: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TailMeasurements:
-    """The measurements of all groups."""
+    """The tails of all groups, and the comparisons of pairs."""
 
     groups: tuple[GroupTail, ...]
     comparisons: tuple[TailComparison, ...]
-    #: The interval of the clearest difference, for all pairs together.
+    #: The interval of the clearest difference, simultaneous over all pairs.
     interval: tuple[float, float]
-    #: Why tails have no fit, how they were fitted.
+    #: Notes on the fits, and on why tails have none.
     notes: tuple[str, ...]
 
 
 def tail_shares(group: GroupDiscrimination, upper: float | str | None) -> tuple[Floats, int]:
-    """Return what the tail is of: the discrimination, or the share that it takes of its room."""
+    """Return the values of the tail, discrimination or its share of 1 - score, and rows without."""
     if upper != ROW_BOUNDS:
         return group.discrimination, 0
     room = 1 - group.score
     kept = room > 0
-    # Rounding may leave a little more than all.
+    # Rounding may give shares slightly above 1.
     return np.minimum(group.discrimination[kept] / room[kept], 1.0), int((~kept).sum())
 
 
@@ -73,7 +73,7 @@ def group_tail(
 ) -> GroupTail:
     """Return the tail of a group, with the means of its discrimination."""
     values, n_no_room = tail_shares(group, upper)
-    # Sums over sorted rows do not depend on how the rows arrive.
+    # Sums over sorted rows do not depend on the order of the rows.
     descending = np.sort(group.discrimination)[::-1]
     problem = TailProblem(
         values=descending if values is group.discrimination else np.sort(values)[::-1],
@@ -114,17 +114,19 @@ def measure_tails(
     )
     call = _native.Call(n_threads)
     tails = [group.problem for group in groups]
-    found = compare_all(tails, question.pairs, horizon, call)
-    counted = [
+    compared = compare_all(tails, question.pairs, horizon, call)
+    by_order_statistics = [
         pair
-        for pair, comparison in zip(question.pairs, found, strict=True)
+        for pair, comparison in zip(question.pairs, compared, strict=True)
         if "order" in comparison.method
     ]
-    fits = compare_all(tails, counted, horizon, call, fit_only=True)
-    beside = dict(zip(counted, fits, strict=True))
-    tests = [(comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in found]
+    fits = compare_all(tails, by_order_statistics, horizon, call, fit_only=True)
+    fit_of_pair = dict(zip(by_order_statistics, fits, strict=True))
+    tests = [
+        (comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in compared
+    ]
     if null == "equal_laws":
-        total = n_resamples * len(found)
+        total = n_resamples * len(compared)
         tests = [
             _equal_laws(
                 (tails[pair[0]], tails[pair[1]]),
@@ -133,7 +135,7 @@ def measure_tails(
                 _native.Draws(n_resamples, seed=seed, series=series),
                 _native.Call(n_threads, _ticks(progress, series * n_resamples, total)),
             )
-            for series, (pair, comparison) in enumerate(zip(question.pairs, found, strict=True))
+            for series, (pair, comparison) in enumerate(zip(question.pairs, compared, strict=True))
         ]
     adjusted = adjust_pvalues([pvalue for _, pvalue, _ in tests])
     comparisons = tuple(
@@ -141,17 +143,17 @@ def measure_tails(
             groups[pair[0]].name,
             groups[pair[1]].name,
             comparison,
-            beside.get(pair),
+            fit_of_pair.get(pair),
             test,
             float(p_adjusted),
         )
         for pair, comparison, test, p_adjusted in zip(
-            question.pairs, found, tests, adjusted, strict=True
+            question.pairs, compared, tests, adjusted, strict=True
         )
     )
     clearest = comparisons.index(clearest_of(comparisons))
-    interval = (found[clearest].low, found[clearest].high)
-    n_known = sum(not comparison.reason for comparison in found)
+    interval = (compared[clearest].low, compared[clearest].high)
+    n_known = sum(not comparison.reason for comparison in compared)
     if n_known > 1:
         each = 1 - (1 - confidence) / n_known
         pair = question.pairs[clearest]
@@ -166,7 +168,7 @@ def measure_tails(
 
 
 def _notes(groups: tuple[GroupTail, ...], attribute: str) -> list[str]:
-    """Return what must be known of the fits, each once with the groups that it is about."""
+    """Return notes on the fits, each once with the names of its groups."""
     about: dict[str, list[str]] = {}
     for group in groups:
         for text in (*group.problem.notes, *_reason(group.problem)):
@@ -182,10 +184,10 @@ def pair_ecds(
     confidence: float = 0.95,
     n_threads: int | None = None,
 ) -> list[PairEcd]:
-    """Return the ECD of each pair of groups that is measurable, which one must be.
+    """Return the ECD of each measurable pair of groups; raise an error if there is none.
 
-    Intervals hold for all pairs together (Bonferroni). Without them no cuts are looked up, and a
-    pair takes two fits.
+    Intervals are simultaneous over all pairs (Bonferroni). Without intervals no cuts are needed,
+    which is faster.
     """
     groups = [
         group_tail(group, question.upper, None, confidence, n_threads).problem
@@ -195,12 +197,10 @@ def pair_ecds(
     each = 1 - (1 - confidence) / len(question.pairs)
     if intervals:
         compared = compare_all(groups, question.pairs, horizon, call, confidence=each)
-        found = [(comparison.estimate, comparison.low, comparison.high) for comparison in compared]
+        ecds = [(comparison.estimate, comparison.low, comparison.high) for comparison in compared]
     else:
         levels = [tail.value(horizon) for tail in groups]
-        found = [
-            (levels[first] - levels[second], *_NO_INTERVAL) for first, second in question.pairs
-        ]
+        ecds = [(levels[first] - levels[second], *_NO_INTERVAL) for first, second in question.pairs]
     pairs = [
         PairEcd(
             first=question.groups[first].name,
@@ -209,7 +209,7 @@ def pair_ecds(
             low=low,
             high=high,
         )
-        for (first, second), (estimate, low, high) in zip(question.pairs, found, strict=True)
+        for (first, second), (estimate, low, high) in zip(question.pairs, ecds, strict=True)
         if not math.isnan(estimate)
     ]
     if not pairs:
@@ -219,7 +219,7 @@ def pair_ecds(
 
 
 def describe_refusals(tails: Sequence[tuple[Any, TailProblem]], horizon: float) -> str:
-    """Say which groups have no level of a horizon, and why; "" where all have one."""
+    """Describe which groups have no return level, and why; "" if all have one."""
     return "; ".join(
         f"group {name!r}: {reason}" for name, tail in tails if (reason := tail.why_refused(horizon))
     )
@@ -240,12 +240,12 @@ def _ticks(
 
 def _equal_laws(
     pair: tuple[TailProblem, TailProblem],
-    found: LevelComparison,
+    comparison: LevelComparison,
     horizon: float,
     draws: _native.Draws,
     call: _native.Call,
 ) -> tuple[float, float, bool]:
-    if found.reason or not all(tail.reaches(horizon) for tail in pair):
+    if comparison.reason or not all(tail.reaches(horizon) for tail in pair):
         return math.nan, math.nan, False
     observed, drawn = permute_levels(*pair, horizon, draws, call)
     # A replicate without a fit counts as extreme.
@@ -257,8 +257,8 @@ def _equal_laws(
 def _comparison(
     first: Any,
     second: Any,
-    found: LevelComparison,
-    beside: LevelComparison | None,
+    comparison: LevelComparison,
+    fit_of_pair: LevelComparison | None,
     test: tuple[float, float, bool],
     adjusted: float,
 ) -> TailComparison:
@@ -267,19 +267,19 @@ def _comparison(
     return TailComparison(
         first=first,
         second=second,
-        estimate=found.estimate,
-        low=found.low,
-        high=found.high,
+        estimate=comparison.estimate,
+        low=comparison.low,
+        high=comparison.high,
         statistic=statistic,
         pvalue=pvalue,
         adjusted_pvalue=adjusted,
         pvalue_is_bound=is_bound,
-        method=found.method,
-        fitted=beside.estimate if beside else nan,
-        fitted_low=beside.low if beside else nan,
-        fitted_high=beside.high if beside else nan,
-        fitted_pvalue=beside.pvalue if beside else nan,
-        reason=found.reason,
+        method=comparison.method,
+        fitted=fit_of_pair.estimate if fit_of_pair else nan,
+        fitted_low=fit_of_pair.low if fit_of_pair else nan,
+        fitted_high=fit_of_pair.high if fit_of_pair else nan,
+        fitted_pvalue=fit_of_pair.pvalue if fit_of_pair else nan,
+        reason=comparison.reason,
     )
 
 
@@ -293,8 +293,8 @@ def mean_with_error(values: Floats) -> tuple[float, float]:
 def worst_mean(descending: Floats, share: float) -> tuple[float, float]:
     """Return the mean of the worst share of rows, with its standard error.
 
-    The row at the border counts by its part. The error is that of the influence function,
-    max(c - q, 0) / share with q the border.
+    The row at the border has a fractional weight. The standard error is that of the influence
+    function, max(c - q, 0) / share, with q the value at the border.
     """
     n = len(descending)
     size = share * n

@@ -1,4 +1,4 @@
-"""The numbers of one tail: its threshold, its fit, return levels and their limits."""
+"""Computes the numbers of one tail: threshold, fit, return levels and their limits."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ..results.words import number
 
 Floats = NDArray[np.float64]
 
-#: Fewest rows of which anything is said about a tail.
+#: Fewest rows of a tail.
 FEWEST_ROWS = 100
 #: The farthest horizon, as a multiple of the rows.
 FARTHEST = 5
 #: Fewest exceedances that are fitted.
 FEWEST_EXCEEDANCES = 15
-#: Fewest distinct ones where scores lie on a grid.
+#: Fewest distinct exceedances if values lie on a grid.
 FEWEST_DISTINCT = 5
-#: Up to this share of tied exceedances they count as values of their own.
+#: If at least this share of the exceedances is distinct, ties are ignored.
 _DISTINCT = 0.9
-#: The least horizon, in exceedances, of which a fit says something.
+#: A fit gives the level of horizon m if m k / n is at least this.
 LEAST_HORIZON = 3.0
-#: Shapes from here on are not fitted.
+#: Fits with this shape or more are refused.
 HIGHEST_SHAPE = 3.0
-#: Replicates behind cuts that are not shipped. The seed is fixed: intervals depend on data alone.
+#: Replicates of cuts that are not shipped. The seed is fixed, so intervals depend on data only.
 _REPLICATES = 4_000
 _SEED = 20_261_119
 
@@ -53,20 +53,22 @@ class ReturnLevel:
     Attributes
     ----------
     horizon : float
-        In rows.
+        The horizon in rows.
     value, low, high : float
         The level and its interval; NaN where it is refused.
     standing : str
-        ``"measured"``: the limits are order statistics and hold for every law. ``"extrapolated"``:
-        they come from the fit, and hold where the tail goes on as it began. ``"refused"``.
+        ``"measured"``: the limits are order statistics, which are valid for every law.
+        ``"extrapolated"``: they come from the fit, and are valid if the tail goes on as it began.
+        ``"refused"``: there is no level, for the `reason`.
     rows_over_horizon : float
-        How many rows above the level are expected among those seen.
+        Expected number of observed rows above the level: rows / horizon.
     lower_free : float
-        A lower limit that holds for every law; -infinity where there is none.
+        A lower limit that is valid for every law; -infinity where there is none.
     fitted, fitted_low, fitted_high : float
-        The same by the fit, whatever stands first; NaN where it says nothing.
+        The level and its interval by the fit, also where order statistics give `value`; NaN where
+        the fit does not reach the horizon.
     half, half_low, half_high : float
-        The same from half as many exceedances: how much hangs on the threshold.
+        The same from half as many exceedances, to show how much the threshold matters.
     reason : str
         Why it is refused; "" where it is not.
     """
@@ -88,33 +90,33 @@ class ReturnLevel:
 
     @property
     def at_least(self) -> float:
-        """The limit of a claim that the level is at least so high: the smaller of the two."""
+        """The limit for a claim "at least": the smaller of the two lower limits."""
         return self.lower_free if math.isnan(self.low) else min(self.low, self.lower_free)
 
 
 def rows_text(m: float) -> str:
-    """Return a horizon in words: whole numbers without a fraction."""
+    """Return a horizon as text; whole numbers have no fraction."""
     return f"{m:,.0f}" if m == int(m) else f"{m:,}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TailProblem(Value):
-    """The tail of some rows.
+    """The values of a tail and how it is fitted; its fit and levels are computed on demand.
 
     Attributes
     ----------
     values : array
-        One number for each row, finite.
+        One finite number for each row.
     upper : float or None
-        A known end of the law.
+        A known upper end of the law.
     n_exceedances : int or None
-        None: fixed by the number of rows.
+        How many of the largest values are fitted; None if the number of rows decides.
     threshold : float or None
-        In place of a number of exceedances.
+        The threshold, in place of a number of exceedances.
     resolution : float or None
-        The step of the grid on which values lie; None: looked for where they are tied.
+        The step of the grid on which values lie; None to look for a grid if values are tied.
     ties : bool
-        Whether ties are looked at; else each value counts by itself.
+        Whether ties are examined; if not, all values are treated as continuous.
     confidence : float
         Level of the intervals.
     n_threads : int or None
@@ -148,7 +150,7 @@ class TailProblem(Value):
 
     @cached_property
     def k(self) -> int:
-        """How many of the largest values are looked at for the fit."""
+        """Number of exceedances, if there is a fit."""
         if self.threshold is not None:
             return int((np.asarray(self.values) > self.threshold).sum())
         wanted = self.n_exceedances or _native.default_exceedances(self.n)
@@ -156,12 +158,12 @@ class TailProblem(Value):
 
     @cached_property
     def footing(self) -> FitBasis:
-        """The numbers behind the fit, or the reason why there is none."""
-        return _footing(self)
+        """The scale and the grid of the fit, or the reason why there is none."""
+        return _fit_basis(self)
 
     @property
     def fit(self) -> _native.Tail | None:
-        """The fit; None where `why_no_fit` says why."""
+        """The fit; None where `why_no_fit` has a reason."""
         return None if self.why_no_fit else self._fit
 
     @cached_property
@@ -174,7 +176,7 @@ class TailProblem(Value):
 
     @property
     def why_no_fit(self) -> str:
-        """Why only order statistics stand; "" where there is a fit."""
+        """The reason why there is no fit; "" where there is one."""
         if self._fit is not None and self._fit.shape >= HIGHEST_SHAPE:
             return f"the shape is beyond {HIGHEST_SHAPE:g}, where nothing is calibrated"
         return self.footing.reason
@@ -187,18 +189,18 @@ class TailProblem(Value):
 
     @property
     def scale_upper(self) -> float | None:
-        """The known end that the scale of the fit is made with; None: that of the values."""
+        """The known end in the scale of the fit; None if the values themselves are fitted."""
         return self.footing.upper
 
     @cached_property
     def half(self) -> TailProblem | None:
-        """The same with half as many exceedances; None where they are too few."""
+        """The same tail with half as many exceedances; None where they are too few."""
         if self.fit is None or self.threshold is not None:
             return None
         k = max(self.k // 2, FEWEST_EXCEEDANCES)
         if k >= self.k:
             return None
-        made = TailProblem(
+        half = TailProblem(
             values=self.values,
             upper=self.scale_upper,
             n_exceedances=k,
@@ -207,19 +209,19 @@ class TailProblem(Value):
             confidence=self.confidence,
             n_threads=self.n_threads,
         )
-        # Sorted once.
-        made.__dict__["sorted"] = self.sorted
-        return made if made.fit is not None else None
+        # The values need not be sorted again.
+        half.__dict__["sorted"] = self.sorted
+        return half if half.fit is not None else None
 
     # -- levels ----------------------------------------------------------------------------------
 
     @property
     def largest_horizon(self) -> float:
-        """The farthest horizon of which something is said."""
+        """The largest horizon with a return level; 0 if there are too few rows."""
         return FARTHEST * self.n if self.n >= FEWEST_ROWS else 0
 
     def why_refused(self, m: float) -> str:
-        """Why nothing is said about a horizon but the free lower limit; "" where something is."""
+        """Return why a horizon has no return level; "" if it has one."""
         if self.n < FEWEST_ROWS:
             return f"{self.n:,} rows; a tail needs at least {FEWEST_ROWS}"
         if m > FARTHEST * self.n:
@@ -233,12 +235,12 @@ class TailProblem(Value):
         return ""
 
     def _most_measured(self) -> int:
-        """Return the farthest horizon that order statistics limit from both sides."""
+        """Return the largest horizon whose level order statistics limit from both sides."""
         tail = (1 - self.confidence) / 2
         return max(1, math.floor(-1 / math.expm1(math.log(tail) / self.n)))
 
     def reaches(self, m: float) -> bool:
-        """Return whether the fit says something about a horizon."""
+        """Return whether the fit gives the level of a horizon."""
         return self.fit is not None and m * self.fit.k / self.n >= LEAST_HORIZON
 
     def is_measured(self, m: float) -> bool:
@@ -246,12 +248,12 @@ class TailProblem(Value):
         return self.n >= FEWEST_ROWS and self.sorted.order_limits(m, self.confidence)[2]
 
     def cuts(self, m: float, call: _native.Call) -> _native.Cuts:
-        """Return the cuts of a horizon: shipped, or simulated where the table ends."""
+        """Return the cuts of a horizon: shipped, or simulated beyond the shipped table."""
         assert self.fit is not None
         return level_cuts(self.fit.k, self.n, float(m), call)
 
     def fitted(self, m: float, call: _native.Call) -> LevelEstimate:
-        """Return the fitted level with its interval; NaN where the fit says nothing."""
+        """Return the fitted level with its interval; NaN where the fit does not give one."""
         if not self.reaches(m) or self.why_refused(m):
             return NONE
         assert self.fit is not None
@@ -259,12 +261,12 @@ class TailProblem(Value):
         return LevelEstimate(self.fit.level(m), low, high)
 
     def empirical(self, m: float) -> float:
-        """Return the value that one row in m exceeds among those seen."""
+        """Return the value that one observed row in m exceeds."""
         rank = math.floor(self.n / m * (1 + 1e-12))
         return float(self.sorted.top(rank + 1)[-1])
 
     def value(self, m: float) -> float:
-        """Return the level: of the rows where it is measured, else the fit's; NaN if refused."""
+        """Return the level: empirical where it is measured, else fitted; NaN if refused."""
         if self.why_refused(m):
             return math.nan
         if self.is_measured(m):
@@ -273,7 +275,7 @@ class TailProblem(Value):
         return self.fit.level(m)
 
     def level(self, m: float, call: _native.Call) -> ReturnLevel:
-        """Return all that is said about a horizon."""
+        """Return the level of a horizon with all its limits."""
         reason = self.why_refused(m)
         free_low, free_high, measured = self.sorted.order_limits(m, self.confidence)
         fitted = self.fitted(m, call)
@@ -304,7 +306,7 @@ class TailProblem(Value):
         )
 
     def shape_interval(self, call: _native.Call) -> tuple[float, float]:
-        """Return the interval of the shape; NaN where there is no fit, or none fits."""
+        """Return the interval of the shape; NaN without a fit, or if no shape fits well."""
         if self.fit is None:
             return math.nan, math.nan
         cuts = shape_cuts(self.fit.k, call)
@@ -323,36 +325,36 @@ class TailProblem(Value):
         return values if upper is None else -np.log1p(-values / upper)
 
     def from_scale(self, values: Floats) -> Floats:
-        """Return values of the scale of the fit as those of the rows."""
+        """Return values on the scale of the fit, transformed back to the scale of the rows."""
         upper = self.scale_upper
         return values if upper is None else -upper * np.expm1(-values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitBasis:
-    """The numbers that a fit is based on."""
+    """The scale and the grid on which a tail is fitted, or why it is not."""
 
-    #: The known end that the scale is made with; None: the scale of the values.
+    #: The known end in the scale of the fit; None if the values themselves are fitted.
     upper: float | None
-    #: The step of the grid whose cells are fitted; None: each value by itself.
+    #: The step of the grid whose cells are fitted; None for continuous values.
     resolution: float | None = None
     #: Why there is no fit.
     reason: str = ""
     notes: tuple[str, ...] = ()
-    #: Exceedances that equal another one though values lie on no grid: rows that may repeat.
+    #: Number of tied exceedances although there is no grid: rows may be repeated.
     n_repeated: int = 0
 
 
-#: Shown where a few values are equal.
+#: Part of the note on a few equal values.
 PERSONS = "where equal rows belong to one person, limits do not hold"
-#: Shown where many values are equal.
+#: The note on many equal values.
 COPIES = (
     "many rows have the same difference: if they are copies of one another, or several rows of one "
     "person, order statistics do not hold either (76 to 79 % for 95, of rows repeated one to three "
     "times)"
 )
 
-#: Shown beside a fit whose shape is -1.
+#: The note on a fit whose shape is -1.
 AT_EDGE = (
     "the shape is at the edge of what is fitted, -1: where the law ends more abruptly still (a "
     "smooth maximum over one direction has -2) only order statistics hold, and limits of the fit "
@@ -360,7 +362,7 @@ AT_EDGE = (
 )
 
 
-def _footing(tail: TailProblem) -> FitBasis:
+def _fit_basis(tail: TailProblem) -> FitBasis:
     upper = tail.upper
     if tail.n < FEWEST_ROWS:
         return FitBasis(upper=upper, reason=f"{tail.n:,} rows; a tail needs at least {FEWEST_ROWS}")
@@ -378,7 +380,7 @@ def _footing(tail: TailProblem) -> FitBasis:
         return FitBasis(upper=upper, reason=reason)
     n_distinct, step = tail.sorted.ties(tail.k)
     if tail.resolution is not None or (tail.ties and n_distinct < _DISTINCT * tail.k):
-        return _tied(tail, n_distinct, tail.resolution or step)
+        return _grid_basis(tail, n_distinct, tail.resolution or step)
     notes = []
     if n_distinct < tail.k:
         notes.append(f"{tail.k - n_distinct} of {tail.k} exceedances are tied: {PERSONS}")
@@ -392,7 +394,7 @@ def _footing(tail: TailProblem) -> FitBasis:
     return FitBasis(upper=upper, notes=tuple(notes), n_repeated=tail.k - n_distinct)
 
 
-def _tied(tail: TailProblem, n_distinct: int, step: float | None) -> FitBasis:
+def _grid_basis(tail: TailProblem, n_distinct: int, step: float | None) -> FitBasis:
     if n_distinct < FEWEST_DISTINCT:
         reason = f"only {n_distinct} values above the threshold differ; a fit needs at least "
         return FitBasis(upper=tail.upper, reason=f"{reason}{FEWEST_DISTINCT}")
@@ -420,11 +422,11 @@ def _simulated_shape(k: int, n_threads: int | None) -> _native.Cuts:
 
 
 def level_cuts(k: int, n: int, m: float, call: _native.Call) -> _native.Cuts:
-    """Return the cuts of return levels: shipped, or simulated where the table ends."""
+    """Return the cuts of return levels: shipped, or simulated beyond the shipped table."""
     shipped = _native.Cuts.of_level(k, float(n), m)
     return shipped or _simulated_levels(k, n, m, call.n_threads)
 
 
 def shape_cuts(k: int, call: _native.Call) -> _native.Cuts:
-    """Return the cuts of the shape: shipped, or simulated where the table ends."""
+    """Return the cuts of the shape: shipped, or simulated beyond the shipped table."""
     return _native.Cuts.of_shape(k) or _simulated_shape(k, call.n_threads)

@@ -1,4 +1,4 @@
-"""How alike generated and real rows are: each column, all together, and what a model learns."""
+"""Measures how similar generated and real rows are: by column, jointly, and for a model."""
 
 from __future__ import annotations
 
@@ -22,39 +22,40 @@ from .seeds import stream_of
 Floats = NDArray[np.float64]
 
 _BINS = 10
-#: Rows that every level or bin has more than were counted, so that none is empty.
+#: Rows added to every level or bin, so that none is empty.
 _MORE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Quality(Result):
-    """How alike generated rows are to real ones: the columns of Table III of the paper.
+    """How similar generated rows are to real ones: the columns of Table III of the paper.
 
     Attributes
     ----------
     column_scores : dict
-        exp(-KL) of each column, with KL = sum_b p_b log(p_b / q_b), p the shares of levels (or
-        of bins, cut at the deciles of the real rows) among real rows and q among generated ones,
-        half a row added to each: 1 for equal shares. Levels that no real row has count as one.
+        exp(-KL) of each column, with KL = sum_b p_b log(p_b / q_b), where p and q are the shares of
+        levels (or of bins between the deciles of the real rows) in the real and the generated
+        rows, with half a row added to each count. It is 1 for equal shares. Levels that no real row
+        has are merged into one.
     column_score : float
-        Their mean.
+        The mean of the column scores.
     frechet : float
-        The Frechet distance of the normal laws with the means and covariances of both, over
-        standardised numbers and flags of levels: 0 for equal ones.
+        The Frechet distance between the normal laws with the means and covariances of both, over
+        standardised numbers and flags of levels: 0 if these are equal.
     detection_auc : float
-        How well a ridge logistic regression of numbers and flags tells generated rows it has not
-        seen from real ones: .5 where it cannot.
+        How well a ridge logistic regression of numbers and flags separates held-out generated rows
+        from real ones: 0.5 if it cannot.
     detection_score : float
-        1 - (2 max(AUC, 1/2) - 1): 1 where it cannot, 0 where it always can.
+        1 - (2 max(AUC, 1/2) - 1): 1 if the regression cannot separate them, 0 if it always can.
     f1_real, f1_generated : float
-        F1 of a model on held-out real rows, learned from real and from generated rows; NaN where
-        no target was given.
+        F1 on held-out real rows of a model trained on real rows, and of one trained on generated
+        rows; NaN without a target.
     f1_loss : float
-        The first less the second.
+        `f1_real` minus `f1_generated`.
     n_real, n_generated : int
         Rows of each.
     seed : int
-        Pass it as ``rng=`` to have the same folds again.
+        Pass it as ``rng=`` to reproduce the folds.
     """
 
     column_scores: dict[str, float]
@@ -90,7 +91,7 @@ class Quality(Result):
         Returns
         -------
         list of dict
-            With measure, column ("" where it is of all) and value.
+            With measure, column ("" for measures of all columns) and value.
 
         Examples
         --------
@@ -122,22 +123,23 @@ def generator_quality(
     rng: Any = None,
     random_state: Any = None,
 ) -> Quality:
-    """Say how alike generated rows are to real ones.
+    """Measure how similar generated rows are to real ones.
 
     Parameters
     ----------
     real, generated : frame or array
-        Rows of the same columns. A fair comparison has real rows that the generator did not learn.
+        Rows with the same columns. For a fair comparison, use real rows that the generator did not
+        learn.
     target : str, optional
         The name of a column of two levels, for F1; the later level (in order of size or text) is
         the positive one.
     test : frame or array, optional
-        Real rows that neither model learns, for F1; needed with `target`.
+        Real rows on which both models are scored, for F1; needed with `target`.
     estimator : object, optional
-        With `fit` and `predict` of numbers and labels 0 and 1; a copy learns from each. The
-        default is a ridge logistic regression.
+        A classifier with `fit` and `predict`, for numbers and labels 0 and 1; a copy is fitted to
+        each kind of rows. The default is a ridge logistic regression.
     n_folds : int
-        Folds of the detection.
+        Folds of the cross-fitted detection.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed of the folds; ``random_state`` is an alias.
 
@@ -147,8 +149,8 @@ def generator_quality(
 
     Notes
     -----
-    Scores of single columns do not see wrong dependence; the regression sees what is linear in the
-    columns. Neither speaks about the tail of a model's answers.
+    Column scores do not detect wrong dependence between columns; the regression detects linear
+    differences only. Neither measures the tail of a model's scores.
 
     Examples
     --------
@@ -168,12 +170,13 @@ def generator_quality(
         raise DataError(
             f"generated has {len(values)} rows; accepted: at least 2", argument="generated"
         )
-    # Their order plays no part.
+    # The result must not depend on the order of the rows.
     values = values[np.lexsort(values.T[::-1])]
     fewest = min(len(rows), len(values))
     if n_folds > fewest:
         raise ArgumentError(
-            f"n_folds is {n_folds}; accepted: at most {fewest}, the rows of the smaller frame",
+            f"n_folds is {n_folds}; accepted: at most {fewest}, the number of rows of the smaller "
+            "frame",
             argument="n_folds",
         )
     scores = {
@@ -204,7 +207,7 @@ def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
     """Return the Kullback-Leibler divergence of generated from real values of a column."""
     column, real = rows.columns[place], rows.values[:, place]
     if column.kind == "levels":
-        # Levels that no real row has are one more, the first.
+        # Levels that no real row has are merged into one, with code 0.
         n_bins = len(column.labels) + int((generated < 0).any())
         codes = [
             sample.astype(np.intp) - int(generated.min(initial=0)) for sample in (real, generated)
@@ -221,7 +224,7 @@ def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
 
 
 def _frechet(real: Floats, generated: Floats) -> float:
-    """Return |m - m'|^2 + tr(S + S' - 2 (S S')^(1/2)) of means and covariances."""
+    """Return |m - m'|^2 + tr(S + S' - 2 (S S')^(1/2)), with means m and covariances S."""
     means = [sample.mean(axis=0) for sample in (real, generated)]
     first, second = (np.atleast_2d(np.cov(sample.T, ddof=0)) for sample in (real, generated))
     values, vectors = np.linalg.eigh(first)
@@ -234,53 +237,67 @@ def _frechet(real: Floats, generated: Floats) -> float:
 def _f1s(
     rows: MixedRows, generated: Floats, target: str | None, test: Any, estimator: Any
 ) -> tuple[float, float]:
-    """Return F1 on test rows of a model of real rows, and of one of generated rows."""
+    """Return the F1 on test rows of models trained on real and on generated rows."""
     if target is None and test is None and estimator is None:
         return math.nan, math.nan
     if target is None or test is None:
+        lacking, other = ("target", "test") if target is None else ("test", "target")
+        given = "estimator" if target is None and test is None else other
         raise ArgumentTypeError(
-            f"{'target' if target is None else 'test'} is None; accepted: target and test together,"
-            " for F1 on real rows that no model has learned"
+            f"{given} needs {lacking} too. Pass target= and test= together, to compute F1 on real "
+            "rows that no model has learned.",
+            argument=given,
+            mentions=("target", "test"),
+            code="missing-argument",
         )
     names = [column.name for column in rows.columns]
     if target not in names:
         raise ColumnError(
-            f"target is {target!r}; accepted: a column of real, {list_some(names, 20)}",
+            f"target is {target!r}; accepted: a column of real: {list_some(names, 20)}",
             argument="target",
         )
-    at = names.index(target)
-    labels = rows.columns[at].labels
+    target_place = names.index(target)
+    labels = rows.columns[target_place].labels
     if len(labels) != 2:
         raise DataError(
             f"target {target!r} has {len(labels) or 'more than ten'} levels; accepted: a column of "
-            "two levels"
+            "two levels",
+            argument="target",
         )
     if len(names) == 1:
         raise DataError(
-            f"real has no column but target {target!r}; accepted: features beside it",
+            f"real has no column but target {target!r}. Add features to predict it.",
             argument="real",
+            mentions=("target",),
         )
     for name in ("fit", "predict"):
         if estimator is not None and not callable(getattr(estimator, name, None)):
             raise ArgumentTypeError(
-                f"estimator is {estimator!r}, without {name}; accepted: fit and predict",
+                f"estimator is {estimator!r}, which has no method {name}; accepted: an object with "
+                "fit and predict",
                 argument="estimator",
             )
-    held = coded_like(rows, test, "test", unseen=True)
-    design = DesignMatrix(rows, tuple(place for place in range(len(names)) if place != at))
-    found = []
-    for what, values in (("real", rows.values), ("generated", generated)):
-        if len(set(values[:, at])) < 2:
-            raise DataError(f"target {target!r} is the same in all rows of {what}; accepted: both")
+    test_values = coded_like(rows, test, "test", unseen=True)
+    design = DesignMatrix(
+        rows, tuple(place for place in range(len(names)) if place != target_place)
+    )
+    scores = []
+    for called, values in (("real", rows.values), ("generated", generated)):
+        if len(set(values[:, target_place])) < 2:
+            raise DataError(
+                f"target {target!r} is the same in all rows of {called}. Pass rows of both levels.",
+                argument="target",
+                mentions=(called,),
+            )
         fit = MixedRidgeLogistic() if estimator is None else copy.deepcopy(estimator)
-        fit.fit(design.matrix(values), values[:, at])
-        said = np.asarray(fit.predict(design.matrix(held)), dtype=np.float64)
-        found.append(_f1(held[:, at], said))
-    return found[0], found[1]
+        fit.fit(design.matrix(values), values[:, target_place])
+        predicted = np.asarray(fit.predict(design.matrix(test_values)), dtype=np.float64)
+        scores.append(_f1(test_values[:, target_place], predicted))
+    return scores[0], scores[1]
 
 
-def _f1(label: Floats, said: Floats) -> float:
-    """Return 2 TP / (2 TP + FP + FN), 0 where nothing is or is said to be positive."""
-    positive, called = label == 1, said == 1
-    n = int(positive.sum() + called.sum())
-    return 2 * int((positive & called).sum()) / n if n else 0.0
+def _f1(label: Floats, predicted: Floats) -> float:
+    """Return F1 = 2 TP / (2 TP + FP + FN); 0 if no label and no prediction is positive."""
+    positive, called_positive = label == 1, predicted == 1
+    n = int(positive.sum() + called_positive.sum())
+    return 2 * int((positive & called_positive).sum()) / n if n else 0.0

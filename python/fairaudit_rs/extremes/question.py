@@ -1,4 +1,4 @@
-"""From the arguments of `extreme_test` to the discrimination of the rows of each group."""
+"""Turns the arguments of `extreme_test` into the discrimination of each group's rows."""
 
 from __future__ import annotations
 
@@ -24,62 +24,62 @@ from .scoring import Probability, probability_of, score_rows
 
 Floats = NDArray[np.float64]
 
-#: A bound of its own for each row, what its score leaves: 1 - f(x, z).
+#: The value of `upper` for which each row's bound is 1 - f(x, z).
 ROW_BOUNDS = "row"
 
 
 @dataclass(frozen=True, eq=False)
 class GroupDiscrimination:
-    """A group and the discrimination of its rows, f(x, z') - f(x, z), in the order of the rows."""
+    """A group, with the discrimination f(x, z') - f(x, z) of its rows in their order."""
 
     name: Any
     discrimination: Floats
-    #: f(x, z): what the discrimination of a row leaves is 1 - f(x, z).
+    #: f(x, z), so that 1 - score is the largest possible discrimination of a row.
     score: Floats
-    #: Places of the rows in the data.
+    #: Positions of the rows in the data.
     rows: RowNumbers
 
     @property
     def n_rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExtremeQuestion:
-    """The discrimination of rows by group, and which groups are compared."""
+    """The discrimination of rows by group, and the pairs of groups to compare."""
 
-    #: In the order of their names, the reference last.
+    #: The groups in the order of their names, the reference last.
     groups: tuple[GroupDiscrimination, ...]
-    #: Places of the groups compared: the first, which a flip should not help, minus the second.
+    #: Positions in `groups` of each pair: the difference is the first minus the second.
     pairs: tuple[tuple[int, int], ...]
-    #: What makes the groups.
+    #: Names of the features that define the groups.
     features: tuple[str, ...]
-    #: The known upper end of all rows, None where it is unknown, or "row".
+    #: The known upper end for all rows, None if there is none, or "row".
     upper: float | str | None
-    #: What is flipped; None with scores that were given.
+    #: The attribute that is flipped; None if the user passed scores.
     attribute: str | None
-    #: The largest number of counterfactuals of a row, of which the largest difference counts.
+    #: Largest number of counterfactuals of a row; the largest of their differences counts.
     n_flips: int
-    #: Whether no flip changes any score: then there is nothing to measure.
+    #: Whether no flip changes any score, so that there is nothing to measure.
     nothing_changes: bool
-    #: Rows of the groups compared.
+    #: Number of rows of the groups that are compared.
     n_rows: int
-    #: Rows without a group.
+    #: Number of rows without a group.
     n_missing: int
-    #: Rows that were scored, flips included; 0 with scores that were given.
+    #: Number of rows scored, flips included; 0 if the user passed scores.
     n_scored: int
     notes: tuple[str, ...]
 
     @property
     def group_sizes(self) -> dict[Any, int]:
-        """Rows of each group."""
+        """Number of rows of each group."""
         return {group.name: group.n_rows for group in self.groups}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtremeArguments:
-    """The arguments of `extreme_test` that say what is compared."""
+    """The arguments of `extreme_test` that define the data and the comparison."""
 
     model: Any = None
     X: Any = None
@@ -96,40 +96,46 @@ class ExtremeArguments:
     missing: str | None = None
 
     def pose(self, progress: ProgressCallback | None = None) -> ExtremeQuestion:
-        """Check the arguments, read the data, and ask the model where there is one."""
+        """Check the arguments, read the data, and score the rows if there is a model."""
         upper = upper_of(self.upper)
         if self.y_score is not None or self.counterfactual_score is not None:
-            return self._of_scores(upper)
+            return self._pose_scores(upper)
         if self.model is None and self.X is None and self.attribute is None:
             raise ArgumentError(
-                "model and y_score are None; accepted: model, X and attribute, or y_score and "
-                "counterfactual_score",
+                "model and y_score are None. Pass model, X and attribute, or y_score and "
+                "counterfactual_score.",
                 argument="model",
                 mentions=(
                     "y_score",
                     "counterfactual_score",
                 ),
+                code="missing-argument",
             )
-        return self._of_model(upper, progress)
+        return self._pose_model(upper, progress)
 
     # -- two columns of scores ---------------------------------------------------------------
 
-    def _of_scores(self, upper: float | str | None) -> ExtremeQuestion:
+    def _pose_scores(self, upper: float | str | None) -> ExtremeQuestion:
         for name in ("model", "X", "attribute", "flip", "pos_label"):
             if getattr(self, name) is not None:
                 raise ArgumentTypeError(
-                    f"{name} does not go with y_score and counterfactual_score; accepted: these "
-                    "two, or model, X and attribute",
+                    f"{name} cannot be combined with y_score and counterfactual_score. Pass these "
+                    "two, or model, X and attribute.",
                     argument=name,
                     mentions=(
                         "y_score",
                         "counterfactual_score",
                     ),
+                    code="conflicting-arguments",
                 )
-        for name in ("y_score", "counterfactual_score"):
+        both = ("y_score", "counterfactual_score")
+        for name, other in zip(both, both[::-1], strict=True):
             if getattr(self, name) is None:
                 raise ArgumentError(
-                    f"{name} is None; accepted: both scores of every row", argument=name
+                    f"{other} needs {name} too. Pass both scores of every row.",
+                    argument=name,
+                    mentions=(other,),
+                    code="missing-argument",
                 )
         table = AuditTable.make(
             data=self.data,
@@ -162,61 +168,65 @@ class ExtremeArguments:
 
     # -- a model -------------------------------------------------------------------------------
 
-    def _of_model(
+    def _pose_model(
         self, upper: float | str | None, progress: ProgressCallback | None
     ) -> ExtremeQuestion:
         if self.data is not None:
             raise ArgumentTypeError(
-                "data does not go with model; accepted: X= with the features, or y_score= and "
-                "counterfactual_score= with data=",
+                "data cannot be combined with model. Pass the features as X=, or names of columns "
+                "of data as y_score= and counterfactual_score=.",
                 argument="data",
                 mentions=(
+                    "model",
                     "y_score",
                     "counterfactual_score",
                 ),
+                code="conflicting-arguments",
             )
         for name in ("model", "X"):
             if getattr(self, name) is None:
                 raise ArgumentError(
-                    f"{name} is None; accepted: model, X and attribute, or y_score and "
-                    "counterfactual_score",
+                    f"{name} is None. Pass model, X and attribute, or y_score and "
+                    "counterfactual_score.",
                     argument=name,
                     mentions=(
                         "y_score",
                         "counterfactual_score",
                     ),
+                    code="missing-argument",
                 )
         probability = probability_of(self.model, self.pos_label)
         return self.prepared(upper).ask(probability, progress=progress)
 
     def prepared(self, upper: float | str | None) -> FlippedRows:
-        """Read what is asked of a model, whatever the model."""
+        """Read the rows, their flips and groups, without any model."""
         arguments.check(missing=self.missing)
         if self.missing is not None and self.sensitive_features is None:
             raise ArgumentTypeError(
-                f"missing is {self.missing!r} without sensitive_features; accepted: both, or an "
-                "attribute with a level in every row",
+                "missing needs sensitive_features too. Pass sensitive_features=, or remove missing "
+                "and pass an attribute that has a level in every row.",
                 argument="missing",
                 mentions=("sensitive_features",),
+                code="missing-argument",
             )
         form = form_of(self.X)
         flips, cells, group, called, notes = self._flips(form)
-        kept = flips.kept
+        has_counterfactual = flips.has_counterfactual
         chosen = ChosenGroups.from_cells(
-            cells, group, self._left(cells, group[kept]), self.reference
+            cells, group, self._comparable_groups(cells, group[has_counterfactual]), self.reference
         )
         return FlippedRows(
             form=form,
             flips=flips,
             chosen=chosen,
-            rows=np.flatnonzero((chosen.place >= 0) & kept),
+            rows=np.flatnonzero((chosen.place >= 0) & has_counterfactual),
             attribute=called,
             upper=upper,
             notes=(*notes, *flips.notes),
         )
 
-    def _left(self, cells: Cells, group: NDArray[np.int64]) -> Sequence[Any] | None:
-        """Return the groups to compare; those whose rows all have no flip only if asked for."""
+    def _comparable_groups(self, cells: Cells, group: NDArray[np.int64]) -> Sequence[Any] | None:
+        """Return the groups to compare; refuse requested groups in which no row has a flip."""
         existing = list(cells.group_sizes())
         flipped = np.bincount(group, minlength=len(cells.groups)) > 0
         left = [key for key in existing if flipped[cells.groups.index(key)]]
@@ -230,9 +240,8 @@ class ExtremeArguments:
         for key in gone:
             if key in wanted and key in named:
                 raise DataError(
-                    f"flip leaves no row of group {group_label(key)!r}; accepted: a "
-                    f"flip for rows of "
-                    "the groups that are compared, of which there must be two",
+                    f"flip has no counterfactual for the rows of group {group_label(key)!r}. Map "
+                    "its level too, or compare at least two other groups.",
                     argument="flip",
                 )
         return [group_label(key) for key in left] if self.groups is None else self.groups
@@ -240,18 +249,19 @@ class ExtremeArguments:
     def _flips(
         self, form: FeatureForm
     ) -> tuple[Flips, Cells, NDArray[np.int64], str | None, tuple[str, ...]]:
-        """Return flips, and groups: those of sensitive_features, or levels of the attribute."""
+        """Return the flips and the groups, by sensitive_features or else by attribute."""
         groups = None if self.sensitive_features is None else self._groups(form)
         if self.attribute is None:
             if not callable(self.flip) or groups is None:
                 raise ArgumentError(
-                    "attribute is None; accepted: the column of X that is flipped, or flip= as a "
-                    "function of X, and sensitive_features=",
+                    "attribute is None. Pass the column of X that is flipped, or flip= as a "
+                    "function of X and sensitive_features=.",
                     argument="attribute",
                     mentions=(
                         "flip",
                         "sensitive_features",
                     ),
+                    code="missing-argument",
                 )
             cells, group = groups
             columns = [
@@ -274,7 +284,7 @@ class ExtremeArguments:
         return flips, cells, group, attribute.name, attribute.notes
 
     def _groups(self, form: FeatureForm) -> tuple[Cells, NDArray[np.int64]]:
-        """Return the groups of the user's own: an array, or the name of a column of X."""
+        """Return the groups by sensitive_features: an array, or the name of a column of X."""
         given = self.sensitive_features
         if isinstance(given, str) and form.names is not None and given in form.names:
             given = {given: form.raw(form.names.index(given))}
@@ -285,18 +295,19 @@ class ExtremeArguments:
             raise DataError(
                 f"sensitive_features has {len(rows.group):,} rows; X has {form.n_rows:,}",
                 argument="sensitive_features",
+                mentions=("X",),
             )
         return rows.cells, rows.group.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FlippedRows:
-    """Rows with their flips and groups: what is asked of a model, or of several."""
+    """Rows with their flips and groups, which one or several models can score."""
 
     form: FeatureForm
     flips: Flips
     chosen: ChosenGroups
-    #: Rows of the groups compared that have a flip.
+    #: Positions of the rows that have a flip and belong to a compared group.
     rows: RowNumbers
     attribute: str | None
     upper: float | str | None
@@ -308,7 +319,7 @@ class FlippedRows:
         rows: RowNumbers | None = None,
         progress: ProgressCallback | None = None,
     ) -> ExtremeQuestion:
-        """Return the discrimination by a model, of all rows or of some of them."""
+        """Return the discrimination by a model, for all rows or some of them."""
         rows = self.rows if rows is None else rows
         scored = score_rows(probability, self.form, self.flips, rows, progress)
         return _question(
@@ -326,7 +337,7 @@ class FlippedRows:
 
 @dataclass(frozen=True, eq=False)
 class ChosenGroups:
-    """The groups that are compared, and the place among them of every row, or -1."""
+    """The groups that are compared, and for every row the position of its group, or -1."""
 
     keys: list[GroupKey]
     place: NDArray[Any]
@@ -356,20 +367,23 @@ def _question(
     n_scored: int,
     notes: tuple[str, ...],
 ) -> ExtremeQuestion:
-    discrimination = _tied(score, discrimination)
+    discrimination = _restore_ties(score, discrimination)
     if isinstance(upper, float) and discrimination.max() > upper:
-        at = int(discrimination.argmax())
+        largest = int(discrimination.argmax())
         raise DataError(
-            f"the discrimination in row {rows[at]} is {discrimination[at]:g}, above upper, "
-            f"{upper:g}; accepted: an upper end that no row exceeds, or None"
+            f"the discrimination in row {rows[largest]} is {discrimination[largest]:g}, above "
+            f"upper, {upper:g}. Pass an upper= that no row exceeds, or upper=None.",
+            argument="upper",
         )
     cells = chosen.cells
-    own = chosen.place[rows]
+    group_of_row = chosen.place[rows]
     groups = []
     for place, key in enumerate(chosen.keys):
-        mine = np.flatnonzero(own == place)
+        in_group = np.flatnonzero(group_of_row == place)
         groups.append(
-            GroupDiscrimination(group_label(key), discrimination[mine], score[mine], rows[mine])
+            GroupDiscrimination(
+                group_label(key), discrimination[in_group], score[in_group], rows[in_group]
+            )
         )
     nothing_changes = not discrimination.any()
     return ExtremeQuestion(
@@ -387,15 +401,15 @@ def _question(
     )
 
 
-#: Scores of models are rounded in their last bits: 64 of them.
+#: Relative rounding error of model scores: 64 units in the last place.
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
-def _tied(score: Floats, discrimination: Floats) -> Floats:
-    """Return differences that are equal but for rounding as equal, the one closest to 0.
+def _restore_ties(score: Floats, discrimination: Floats) -> Floats:
+    """Replace differences that are equal up to rounding by the one that is closest to 0.
 
-    .07 - .03 and .05 - .01 differ in their last bits; scores on a grid have ties, and whoever looks
-    at a tail must see them.
+    0.07 - 0.03 and 0.05 - 0.01 differ in their last bits, but scores on a grid must keep their
+    ties, which decide how a tail is fitted.
     """
     largest = max(np.abs(score).max(), np.abs(score + discrimination).max())
     rounding = _ROUNDING * largest
@@ -403,18 +417,18 @@ def _tied(score: Floats, discrimination: Floats) -> Floats:
     apart = np.diff(values) > rounding
     first, last = values[np.append(True, apart)], values[np.append(apart, True)]
     del values
-    # Kinds of several values are few: only their rows change.
+    # Few clusters have several values; only the rows of these change.
     several = first < last
     first, last = first[several], last[several]
-    found = np.where(np.abs(discrimination) <= rounding, 0.0, discrimination)
+    restored = np.where(np.abs(discrimination) <= rounding, 0.0, discrimination)
     if len(first):
-        kind = np.searchsorted(first, discrimination, side="right") - 1
-        rows = np.flatnonzero((kind >= 0) & (discrimination <= last[kind]))
-        # The one closest to 0, which is 0 where a kind has values on both sides.
+        cluster = np.searchsorted(first, discrimination, side="right") - 1
+        rows = np.flatnonzero((cluster >= 0) & (discrimination <= last[cluster]))
+        # The value closest to 0, which is 0 if a cluster has values on both sides.
         least = np.where(first > 0, first, np.minimum(last, 0.0))
         least[np.abs(least) <= rounding] = 0.0
-        found[rows] = least[kind[rows]]
-    return found
+        restored[rows] = least[cluster[rows]]
+    return restored
 
 
 def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[str]:
@@ -436,7 +450,7 @@ def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[s
 
 
 def upper_of(value: object) -> float | str | None:
-    """Return the known upper end of the discrimination, None where there is none, or "row"."""
+    """Check the known upper end of the discrimination: a number, "row", or None for none."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -456,8 +470,8 @@ def _check_probabilities(name: str, column: Floats) -> None:
         row = int(bad.argmax())
         raise DataError(
             f"{name} is {column[row]:g} in row {row} and not from 0 to 1 in "
-            f"{int(bad.sum()):,} of {len(column):,} rows; accepted: probabilities, or upper=None "
-            "for scores on another scale",
+            f"{int(bad.sum()):,} of {len(column):,} rows. Pass probabilities, or upper=None for "
+            "scores on another scale.",
             argument=name,
             mentions=("upper",),
         )

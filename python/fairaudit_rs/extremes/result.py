@@ -1,4 +1,4 @@
-"""The result of a test of extremes."""
+"""Holds the result of `extreme_test`, with its sentence, tables and charts."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class TailComparison:
     first, second : Any
         The groups.
     estimate, low, high : float
-        The difference of their return levels with its interval; NaN where `reason` says why.
+        The difference of their return levels with its interval; NaN where there is a `reason`.
     statistic, pvalue, adjusted_pvalue : float
-        The test of the null hypothesis that is named by the result.
+        The test of the result's null hypothesis.
     pvalue_is_bound : bool
-        Whether the p-value is known only to be at most this: the shipped cuts end there.
+        Whether the p-value is only an upper bound, because the shipped cuts end there.
     method : str
-        ``"order statistics"``, ``"fit"``, or both: the first group's first. For
-        ``null="equal_laws"`` the interval's.
+        ``"order statistics"``, ``"fit"``, or both, the first group's method first. With
+        ``null="equal_laws"`` it is the method of the interval.
     fitted, fitted_low, fitted_high, fitted_pvalue : float
-        The same by both fits, where order statistics stand first; NaN otherwise.
+        The same by both fits, if `method` includes order statistics; NaN otherwise.
     reason : str
         Why it is not measurable; "" where it is.
     """
@@ -72,37 +72,38 @@ class GroupMean:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class ExtremeResult(Finding):
-    """The result of `extreme_test`, which explains the numbers.
+    """The result of `extreme_test`; its notes explain the numbers.
 
     Attributes
     ----------
     estimate : float
-        The extreme counterfactual discrimination (ECD): the return level of one group less that of
-        another, of the pair with the clearest difference (the smallest p-value); also ``ecd``.
+        The extreme counterfactual discrimination (ECD): the difference of the return levels of the
+        two groups with the clearest difference (the smallest p-value); also ``ecd``.
     comparisons : tuple of TailComparison
         All pairs, with adjusted p-values.
     tails : dict of TailFit
-        By group.
+        The tail of each group.
     acd, cvar : dict of GroupMean
-        By group: the mean discrimination, and that of the worst 5 % of rows.
+        For each group, the mean discrimination, and the mean of its worst 5 % of rows.
     horizon : float
-        In rows (interactions).
+        The horizon in rows (interactions).
     null : str
         ``"equal_levels"`` or ``"equal_laws"``.
     attribute : str
-        What is flipped, or makes the groups.
+        The attribute that is flipped, else the features that define the groups.
     upper : float, "row" or None
-        The known end of the discrimination.
+        The known upper end of the discrimination.
     n_no_room : dict of int
-        By group, rows whose score is 1 already: with ``upper="row"`` they are counted apart.
+        With ``upper="row"``, the number of excluded rows of each group: their score is 1.
     augmented : dict of AugmentedTail
-        By group, with generated rows: apart from all other numbers; empty without a generator.
+        For each group, the tail with generated rows; no other number depends on them. Empty
+        without a generator.
     n_resamples : int
-        Replicates of ``null="equal_laws"``, and of the generator.
+        Replicates of ``null="equal_laws"``; 0 for other tests.
     confidence_level : float
         Level of the intervals.
     grouped_by : str
-        Names of the features whose values make the groups.
+        Names of the features that define the groups.
     """
 
     comparisons: tuple[TailComparison, ...]
@@ -129,7 +130,7 @@ class ExtremeResult(Finding):
 
     @cached_property
     def levels(self) -> dict[Any, ReturnLevel]:
-        """By group, what one row in `horizon` exceeds."""
+        """For each group, the level that one row in `horizon` exceeds."""
         return {group: tail.level(self.horizon) for group, tail in self.tails.items()}
 
     @property
@@ -144,7 +145,7 @@ class ExtremeResult(Finding):
 
     @property
     def return_levels(self) -> pl.DataFrame:
-        """Levels of horizons from 10 to 1,000,000 rows by group, and what stands behind them."""
+        """Return levels of horizons from 10 to 1,000,000 rows by group, with their limits."""
         return self.to_frame("return_levels")
 
     def _rows_of(self, table: str) -> Sequence[dict[str, Any]]:
@@ -196,11 +197,11 @@ class ExtremeResult(Finding):
         return f"test of {word}"
 
     def name_of(self, group: Any) -> str:
-        """Return the name of a group for people."""
+        """Return the display name of a group."""
         return group_name(group, self.grouped_by)
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group, with what one row in `horizon` exceeds."""
+        """Return one row per group, with the level that one row in `horizon` exceeds."""
         tails, levels = self.tails, self.levels
         return [
             {
@@ -244,7 +245,7 @@ class ExtremeResult(Finding):
         ]
 
     def plot(self, kind: TailPicture = "return_level") -> Chart:
-        """Return a picture of all groups.
+        """Return a chart of all groups.
 
         Parameters
         ----------
@@ -263,7 +264,7 @@ class ExtremeResult(Finding):
 
 
 def clearest_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
-    """Return the pair with the smallest p-value; of equal ones that with the largest difference."""
+    """Return the pair with the smallest p-value; among equals, with the largest absolute ECD."""
     known = [comparison for comparison in comparisons if not math.isnan(comparison.pvalue)]
     return min(
         known or comparisons,

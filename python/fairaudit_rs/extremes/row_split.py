@@ -1,4 +1,4 @@
-"""Labels of the rows of a search, and the parts that rows are dealt into."""
+"""Reads the labels of a search, and splits the rows into parts to fit, select and report."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from ..data.columns import EncodedColumn, column_array, list_some
 from ..data.labels import Label, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from .distinct_rows import row_words
+from .distinct_rows import row_hashes
 from .forms import FeatureForm, RowNumbers, form_of
 from .question import FlippedRows
 from .space import stream_of
 
-#: The stream of random numbers that deals, beyond those of the trials.
+#: The stream of random numbers for the split, beyond those of the trials.
 _DEALING = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
 class SearchLabels:
-    """Labels as given, and which are the favourable one."""
+    """The labels as given, and which rows have the favourable one."""
 
     given: Any
     #: 0 and 1, in the order of the labels.
@@ -34,7 +34,11 @@ class SearchLabels:
     def from_values(cls, y: Any, form: FeatureForm, pos_label: Label) -> SearchLabels:
         """Check labels of two classes, one for each row."""
         if y is None:
-            raise ArgumentTypeError("y is None; accepted: a label for every row of X", argument="y")
+            raise ArgumentTypeError(
+                "y is None. Pass a label for every row of X.",
+                argument="y",
+                code="missing-argument",
+            )
         column = column_array("y", y)
         if len(column) != form.n_rows:
             raise DataError(f"y has {len(column):,} rows; X has {form.n_rows:,}", argument="y")
@@ -43,7 +47,8 @@ class SearchLabels:
             used = np.unique(column.codes)
             if len(values) - 1 in used:
                 raise DataError(
-                    "y is missing in some rows; accepted: a label in every row", argument="y"
+                    "y is missing in some rows. Remove these rows, or fill in their labels.",
+                    argument="y",
                 )
             labels, code = [values[at] for at in used.tolist()], np.searchsorted(used, column.codes)
         else:
@@ -55,15 +60,15 @@ class SearchLabels:
                 f"y holds {list_some(labels)}; accepted: labels of two classes", argument="y"
             )
         wanted = _item(pos_label)
-        found = [at for at, label in enumerate(labels) if label_matches(label, wanted)]
-        if pos_label is not None and not found:
+        matching = [at for at, label in enumerate(labels) if label_matches(label, wanted)]
+        if pos_label is not None and not matching:
             raise ArgumentError(
                 f"pos_label is {pos_label!r}, which does not occur in y; it holds "
                 f"{list_some(labels)}",
                 argument="pos_label",
             )
         # The second class of scikit-learn is the larger label.
-        at = found[0] if found else labels.index(max(labels))
+        at = matching[0] if matching else labels.index(max(labels))
         return cls(y, (code == labels.index(max(labels))).astype(np.int64), code == at)
 
 
@@ -74,17 +79,17 @@ def _item(value: Any) -> Any:
 def deal_rows(
     prepared: FlippedRows, labels: SearchLabels, shares: Sequence[float], seed: int
 ) -> tuple[RowNumbers, ...]:
-    """Deal the rows of each group into parts at random, whatever their order."""
+    """Deal the rows of each group into parts at random, independent of the order of the rows."""
     place = prepared.chosen.place
-    known = form_of({"label": labels.code, "group": place})
-    words = row_words([prepared.form, known], np.arange(len(place), dtype=np.int64))
-    order = np.lexsort((*words[::-1], place))
+    labelled = form_of({"label": labels.code, "group": place})
+    hashes = row_hashes([prepared.form, labelled], np.arange(len(place), dtype=np.int64))
+    order = np.lexsort((*hashes[::-1], place))
     stream = stream_of(seed, _DEALING)
-    found: list[list[RowNumbers]] = [[] for _ in shares]
+    parts: list[list[RowNumbers]] = [[] for _ in shares]
     for group in np.unique(place):
         rows = order[place[order] == group]
         ends = np.round(np.cumsum(shares) * len(rows)).astype(np.int64)
         pieces = np.split(stream.permutation(rows), ends[:-1])
-        for part, piece in zip(found, pieces, strict=True):
+        for part, piece in zip(parts, pieces, strict=True):
             part.append(piece)
-    return tuple(stream.permutation(np.concatenate(part)).astype(np.int64) for part in found)
+    return tuple(stream.permutation(np.concatenate(part)).astype(np.int64) for part in parts)

@@ -1,4 +1,4 @@
-"""Scores of rows and of their counterfactuals: what any model says, in batches."""
+"""Scores rows and their counterfactuals in batches, by any kind of model."""
 
 from __future__ import annotations
 
@@ -15,67 +15,67 @@ from ..data.columns import list_some
 from ..data.labels import Label, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..models.network import TorchModel
-from .distinct_rows import distinct_rows
+from .distinct_rows import find_distinct_rows
 from .flips import Flips
 from .forms import FeatureForm, RowNumbers
 
 Floats = NDArray[np.float64]
 
 _BATCH = 1 << 14
-#: Probabilities in single precision may be so far outside of [0, 1].
+#: Probabilities in single precision may be outside [0, 1] by this much.
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 
 _ACCEPTED = (
     "a model of this package, a torch.nn.Module, an object with predict_proba, or a function of X "
-    "that gives probabilities"
+    "that returns probabilities"
 )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Probability:
-    """P(favourable label) of rows, as a model gives it."""
+    """A function that returns a model's probability of the favourable label for rows."""
 
     predict: Callable[[Any], Any]
-    #: Which column of several is the favourable label.
+    #: The column of the favourable label, if the model returns several.
     column: int
-    #: Whether one number per row is the probability of the other label.
+    #: Whether a model with one number per row returns the probability of the other label.
     of_other: bool = False
     n_classes: int = 2
-    #: Whether a dict of columns goes to the model as an array.
+    #: Whether a dict of columns is passed to the model as an array.
     as_array: bool = True
 
     def __call__(self, X: Any, rows: RowNumbers, what: str) -> Floats:
-        """Return a probability for each row; `rows` are their places, for messages."""
-        given = stack_columns(X) if self.as_array and isinstance(X, Mapping) else X
-        found = _as_numbers(self.predict(given))
-        if found.ndim == 2 and found.shape[1] == 1:
-            found = found[:, 0]
-        if found.ndim == 2 and found.shape == (len(rows), self.n_classes):
-            found = found[:, self.column]
-        elif found.shape == (len(rows),) and self.n_classes == 2:
-            found = 1 - found if self.of_other else found
+        """Return a probability for each row of X; messages use `rows`, their numbers."""
+        features = stack_columns(X) if self.as_array and isinstance(X, Mapping) else X
+        probabilities = _as_numbers(self.predict(features))
+        if probabilities.ndim == 2 and probabilities.shape[1] == 1:
+            probabilities = probabilities[:, 0]
+        if probabilities.ndim == 2 and probabilities.shape == (len(rows), self.n_classes):
+            probabilities = probabilities[:, self.column]
+        elif probabilities.shape == (len(rows),) and self.n_classes == 2:
+            probabilities = 1 - probabilities if self.of_other else probabilities
         else:
             raise DataError(
-                f"model gives an array of shape {found.shape} for {len(rows):,} rows; accepted: a "
-                f"probability per row, or one for each of {self.n_classes} classes",
+                f"model returns an array of shape {probabilities.shape} for {len(rows):,} rows; "
+                f"accepted: a probability per row, or one for each of {self.n_classes} classes",
                 argument="model",
             )
-        bad = ~((found >= -_ROUNDING) & (found <= 1 + _ROUNDING))
+        bad = ~((probabilities >= -_ROUNDING) & (probabilities <= 1 + _ROUNDING))
         if bad.any():
             place = int(bad.argmax())
             raise DataError(
-                f"model gives {found[place]:g} for {what} row {rows[place]}; accepted: "
+                f"model returns {probabilities[place]:g} for {what} row {rows[place]}; accepted: "
                 "probabilities, from 0 to 1, for all rows",
                 argument="model",
             )
-        return np.asarray(found.clip(0.0, 1.0))
+        return np.asarray(probabilities.clip(0.0, 1.0))
 
 
 def probability_of(model: Any, pos_label: Label = None) -> Probability:
-    """Return what gives the probability of the favourable label, of any model."""
+    """Return a function for a model's probability of the favourable label."""
     if isinstance(model, type):
         raise ArgumentTypeError(
-            f"model is the class {model.__name__}; accepted: a fitted model", argument="model"
+            f"model is the class {model.__name__}. Pass a fitted model.", argument="model"
         )
     if "torch" in sys.modules and isinstance(model, sys.modules["torch"].nn.Module):
         return _of_module(model, pos_label)
@@ -94,16 +94,18 @@ def probability_of(model: Any, pos_label: Label = None) -> Probability:
         )
     if pos_label is not None:
         raise ArgumentTypeError(
-            f"pos_label is {pos_label!r} and model is a function, which knows of no labels; "
-            "accepted: a function that gives the probability of the favourable label",
+            f"pos_label is {pos_label!r} and model is a function, which has no labels. Remove "
+            "pos_label, and let the function return the probability of the favourable label.",
             argument="pos_label",
+            mentions=("model",),
+            code="conflicting-arguments",
         )
     return Probability(predict=model, column=1, as_array=False)
 
 
 def _of_module(module: Any, pos_label: Label) -> Probability:
-    """Return the probabilities of a torch module of logits, or one that ends in a sigmoid."""
-    column, _ = _label_place((0, 1), pos_label)
+    """Return the probability of a torch module, which returns logits or ends in a sigmoid."""
+    column, _ = _find_label((0, 1), pos_label)
     if type(list(module.modules())[-1]).__name__ == "Sigmoid":
         predict = TorchModel(module, link="identity").decision_function
     else:
@@ -112,16 +114,16 @@ def _of_module(module: Any, pos_label: Label) -> Probability:
 
 
 def _class_of(model: Any, pos_label: Label) -> tuple[int, int]:
-    """Return the place of the favourable class among those of a model, and their number."""
+    """Return the position of the favourable class in a model's classes, and their number."""
     classes = getattr(model, "classes_", None)
     if classes is None:
         classes = getattr(model, "classes", None)
     if classes is None or callable(classes):
         classes = (0, 1)
-    return _label_place(np.asarray(classes).tolist(), pos_label)
+    return _find_label(np.asarray(classes).tolist(), pos_label)
 
 
-def _label_place(classes: Any, pos_label: Label) -> tuple[int, int]:
+def _find_label(classes: Any, pos_label: Label) -> tuple[int, int]:
     if not all(isinstance(class_, str | int | float) for class_ in classes) or len(classes) < 2:
         raise DataError(
             f"model has the classes {list_some(list(classes))}; accepted: at least two labels",
@@ -130,11 +132,11 @@ def _label_place(classes: Any, pos_label: Label) -> tuple[int, int]:
     if pos_label is None:
         if len(classes) > 2:
             raise ArgumentError(
-                f"model has {len(classes)} classes ({list_some(list(classes))}); "
-                f"accepted: pos_label= "
-                "names the favourable one",
+                f"model has {len(classes)} classes ({list_some(list(classes))}). Pass pos_label= "
+                "to name the favourable one.",
                 argument="model",
                 mentions=("pos_label",),
+                code="missing-argument",
             )
         return 1, 2
     wanted = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
@@ -154,7 +156,9 @@ def _as_numbers(found: Any) -> NDArray[Any]:
     try:
         return np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"model gives no array of numbers: {error}", argument="model") from None
+        raise DataError(
+            f"model does not return an array of numbers: {error}", argument="model"
+        ) from None
 
 
 def stack_columns(columns: Mapping[Any, Any]) -> Floats:
@@ -163,19 +167,19 @@ def stack_columns(columns: Mapping[Any, Any]) -> Floats:
         return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns.values()])
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            "X is a dict with text, which model does not take as an array; accepted: numbers, or a "
-            "pandas or polars frame as the model was fitted on",
+            "X is a dict with text columns, which cannot become the array of numbers that the "
+            "model takes. Pass the kind of frame that the model was fitted on.",
             argument="X",
         ) from None
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Of some rows the score, and by how much a flip raises it at most."""
+    """The scores of some rows, and the largest amount by which a flip raises each of them."""
 
     score: Floats
     discrimination: Floats
-    #: Rows that were scored: each kind once as it is and once for each flip.
+    #: Number of rows scored: each distinct row once as it is and once for each flip.
     n_scored: int
 
 
@@ -187,35 +191,37 @@ def score_rows(
     progress: ProgressCallback | None = None,
     batch: int = _BATCH,
 ) -> ScoredRows:
-    """Score rows and their counterfactuals: f(x, z') - f(x, z), the largest over the flips.
+    """Score rows, and find the largest f(x, z') - f(x, z) of each over its counterfactuals z'.
 
-    Rows that are alike are scored once. A row and its flips stand in the same place of batches of
-    the same size, so that a model that ignores the attribute gives differences of exactly 0.
+    Identical rows are scored once. A row and its flips have the same position in batches of the
+    same size, so a model that ignores the attribute has differences of exactly 0.
     """
-    kinds = distinct_rows([form, *flips.forms], rows)
-    n_kinds = len(kinds.first)
-    score, raised = np.empty(n_kinds), np.full(n_kinds, -np.inf)
-    total, done = n_kinds * (1 + flips.n_flips), 0
-    for start in range(0, n_kinds, batch):
+    distinct = find_distinct_rows([form, *flips.compared_forms], rows)
+    n_distinct = len(distinct.first)
+    score, raised = np.empty(n_distinct), np.full(n_distinct, -np.inf)
+    total, done = n_distinct * (1 + flips.n_flips), 0
+    for start in range(0, n_distinct, batch):
         part = slice(start, start + batch)
-        at = kinds.first[part]
-        score[part] = probability(form.take(at), at, "X,")
+        batch_rows = distinct.first[part]
+        score[part] = probability(form.take(batch_rows), batch_rows, "X,")
         for flip in range(flips.n_flips):
-            flipped = probability(flips.flipped_rows(flip, at), at, "the counterfactual of")
+            flipped = probability(
+                flips.flipped_rows(flip, batch_rows), batch_rows, "the counterfactual of"
+            )
             np.maximum(raised[part], flipped - score[part], out=raised[part])
-        done += len(at) * (1 + flips.n_flips)
+        done += len(batch_rows) * (1 + flips.n_flips)
         if progress is not None:
             progress(done, total)
-    return ScoredRows(score[kinds.kind], raised[kinds.kind], total)
+    return ScoredRows(score[distinct.distinct_of_row], raised[distinct.distinct_of_row], total)
 
 
 def scores_of(
     probability: Probability, form: FeatureForm, rows: RowNumbers, batch: int = _BATCH
 ) -> Floats:
-    """Return the probability of each of some rows; rows that are alike are scored once."""
-    kinds = distinct_rows([form], rows)
-    score = np.empty(len(kinds.first))
+    """Return the probability of each of some rows; identical rows are scored once."""
+    distinct = find_distinct_rows([form], rows)
+    score = np.empty(len(distinct.first))
     for start in range(0, len(score), batch):
-        at = kinds.first[start : start + batch]
-        score[start : start + batch] = probability(form.take(at), at, "X,")
-    return score[kinds.kind]
+        batch_rows = distinct.first[start : start + batch]
+        score[start : start + batch] = probability(form.take(batch_rows), batch_rows, "X,")
+    return score[distinct.distinct_of_row]

@@ -1,4 +1,4 @@
-"""`ecd_search`: the settings of a model for which the worst cases of groups are most alike."""
+"""Holds `ecd_search`, which finds the model settings with the most similar worst cases by group."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PARTS = ("fit", "selection", "report")
 
 _MOST_SETTINGS = 1_000_000
 _MOST_INTERACTIONS = 1_000_000_000
-#: How far below the most accurate setting the floor is, where none is given.
+#: How far the default accuracy floor is below the most accurate setting.
 _TOLERATED = 0.01
-#: The first stream of random numbers for seeds of models, beyond those that draw settings.
+#: The first stream for seeds of models, beyond the streams that draw settings.
 _MODELS = 1 << 41
 
 
@@ -59,26 +59,27 @@ def ecd_search(
     n_threads: int | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
 ) -> SearchResult:
-    """Search the settings of a model with the smallest ECD among those accurate enough.
+    """Search for the model settings with the smallest ECD among those that are accurate enough.
 
     Parameters
     ----------
     estimator : estimator or callable
-        A scikit-learn estimator, which is copied for every setting; or a function of settings by
-        name that returns an object with ``fit`` and ``predict_proba``, or a torch module.
+        A scikit-learn estimator, which is copied for every setting; or a function that takes the
+        settings as keyword arguments and returns an object with ``fit`` and ``predict_proba``, or
+        a torch module.
     X : array or frame
         Features, in the form that the model is fitted on.
     y : array
-        Labels of two classes; decisions are those of probability 0.5.
+        Labels of two classes; a probability of 0.5 or more is a favourable decision.
     attribute : str, int, list or dict, optional
-        What is flipped in X, as in `extreme_test`.
+        The attribute of X to flip, as in `extreme_test`.
     space : dict
-        By name of a setting: a list of values, ``(low, high)``, ``(low, high, "log")`` (whole
-        numbers where both ends are), a distribution with ``rvs``, or a function of a random
-        generator. Lists alone with no more than ``n_settings`` combinations are all tried.
+        For each setting: a list of values, ``(low, high)``, ``(low, high, "log")`` (whole numbers
+        if both ends are whole), a distribution with ``rvs``, or a function of a random generator.
+        If the space has only lists with at most ``n_settings`` combinations, all are tried.
     train : callable, optional
         Called with the model, X, y and the settings (a dict) instead of ``fit``; it may return
-        another model. Torch modules need it.
+        another model. Required for torch modules.
     sensitive_features, groups, reference, flip, upper
         As in `extreme_test`.
     pos_label : optional
@@ -86,30 +87,29 @@ def ecd_search(
     missing : optional
         As in `extreme_test`.
     n_settings : int
-        Settings that are tried.
+        Number of settings to try.
     accuracy_floor : float, optional
-        The smallest accuracy that is accepted on the selection part; by default 0.01 below that of
+        The smallest accuracy on the selection part that is accepted; by default 0.01 below that of
         the most accurate setting.
     horizon : int
-        Interactions over which the worst case is looked at.
+        Number of interactions of which the worst case is estimated.
     parts : tuple of three floats
-        Shares of rows on which models are fitted, on which the setting is chosen, and on which it
-        is reported.
+        Shares of the rows for fitting models, for choosing a setting, and for the report on it.
     sampler : {"random", "optuna"}
         How settings are drawn; optuna must be installed.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        Of the measurement, not of the models. None or -1 takes all cores that the process may
-        use. The result does not depend on it.
+        Threads of the measurement, not of the models. None or -1 takes all cores that the process
+        may use. The result does not depend on it.
     progress : bool or callable, optional
-        Of the settings: True prints; a callable gets (settings done, settings in all).
+        True prints; a callable gets (settings done, settings in all).
 
     Returns
     -------
     SearchResult
-        With the best settings, the model that was fitted with them, all trials, and the ECD on
-        the selection part and on the report part, apart.
+        The best settings, the model that was fitted with them, all trials, and the ECD on the
+        selection part and on the report part.
 
     Raises
     ------
@@ -118,19 +118,20 @@ def ecd_search(
 
     Notes
     -----
-    Of every setting a model is fitted on the first part. Its accuracy and its ECD, that of the pair
-    of groups farthest apart in either direction, are measured on the second, with the estimates of
-    `extreme_test`. The smallest of many estimates is too small: what is to be reported was measured
-    on the third part, which took no part in fits or choice; its intervals hold for all pairs
-    together. A floor that depends on the most accurate setting is found on the second part too.
+    For every setting a model is fitted on the first part. On the second part, its accuracy and its
+    ECD are measured with the estimates of `extreme_test`; the ECD is that of the pair of groups
+    with the largest absolute difference. The smallest of many estimates is biased downwards, so the
+    chosen setting is measured again on the third part, which is used neither to fit nor to choose;
+    intervals there are simultaneous over all pairs. A default accuracy floor is found on the second
+    part too.
 
-    Rows are dealt into parts at random within each group, and fitted in an order that depends on
-    what they hold, so the order of rows and levels changes nothing. Seeds of estimators that
-    have none (``random_state``) come from ``rng``, as that of torch while a setting is made and
-    trained. A setting whose fit fails, or whose ECD cannot be measured, counts as a trial with a
-    note. A model that ignores the attribute has an ECD of exactly 0. Trees give scores of few
-    values, whose tails have no fit: they can be measured where order statistics limit a level, from
-    3.69 rows of each group and part for each row of the horizon.
+    Rows are dealt into parts at random within each group, and models are fitted to them in an order
+    that depends on their contents only, so the order of rows and levels does not matter. Estimators
+    whose ``random_state`` is None get a seed from ``rng``; torch is seeded too while a model is
+    made and trained. A setting whose fit fails, or whose ECD cannot be measured, is a trial with a
+    note. A model that ignores the attribute has an ECD of exactly 0. Scores of trees have few
+    distinct values, to which no tail can be fitted: their levels need order statistics, and so 3.69
+    rows in each group and part per row of the horizon.
 
     References
     ----------
@@ -167,7 +168,7 @@ def ecd_search(
         rng=rng, random_state=random_state, n_threads=n_threads, progress=progress
     )
     seed = checked.seed
-    maker = ModelFactory.from_estimator(estimator, train, list(axes))
+    factory = ModelFactory.from_estimator(estimator, train, list(axes))
     check_indices(indices_of({"X": X, "y": y}))
     design = ExtremeArguments(
         X=X,
@@ -185,7 +186,7 @@ def ecd_search(
     search = _SettingSearch(
         prepared=prepared,
         labels=labels,
-        maker=maker,
+        factory=factory,
         parts=deal_rows(prepared, labels, shares, seed),
         horizon=horizon,
         pos_label=pos_label,
@@ -208,7 +209,7 @@ def _floor(value: object) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _FittedSetting:
-    """A fitted model and what was measured of it."""
+    """A fitted model with its accuracy and ECD on the selection part."""
 
     trial: int
     model: Any
@@ -216,15 +217,17 @@ class _FittedSetting:
     ecd: float
 
     def beats(self, other: _FittedSetting) -> bool:
-        """Return whether it is as good in both and was there before, or better in one."""
+        """Return whether it is at least as good as another in accuracy and in ECD."""
         return self.accuracy >= other.accuracy and self.ecd <= other.ecd
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _SettingSearch:
+    """The data and the options of a search."""
+
     prepared: FlippedRows
     labels: SearchLabels
-    maker: ModelFactory
+    factory: ModelFactory
     parts: tuple[RowNumbers, ...]
     horizon: int
     pos_label: Label
@@ -232,7 +235,7 @@ class _SettingSearch:
     n_threads: int | None
 
     def check_sizes(self) -> None:
-        """Refuse groups that are too small for the horizon before any model is fitted."""
+        """Check, before any model is fitted, that each group is large enough for the horizon."""
         needed = max(FEWEST_ROWS, math.ceil(self.horizon / FARTHEST))
         for part, rows in zip(PARTS[1:], self.parts[1:], strict=True):
             place = self.prepared.chosen.place[self._asked(rows)]
@@ -242,13 +245,14 @@ class _SettingSearch:
                     name = key[0] if len(key) == 1 else key
                     raise DataError(
                         f"group {name!r} has {n:,} rows in the {part} part; horizon="
-                        f"{self.horizon:,} needs {needed:,}. Accepted: more rows, other parts, "
+                        f"{self.horizon:,} needs {needed:,}. Pass more rows, other parts, "
                         + (
-                            f"or a horizon of at most {n * FARTHEST:,}"
+                            f"or a horizon of at most {n * FARTHEST:,}."
                             if n >= FEWEST_ROWS
-                            else "or groups= without it"
+                            else "or groups= without this group."
                         ),
-                        mentions=("horizon",),
+                        argument="horizon",
+                        mentions=("parts", "groups"),
                     )
 
     def run(
@@ -258,24 +262,24 @@ class _SettingSearch:
         floor: float | None,
         progress: arguments.ProgressCallback | None,
     ) -> SearchResult:
-        """Try settings, choose one, and measure it where it was not chosen."""
+        """Try settings, choose one, and measure it on the report part."""
         trials: list[Trial] = []
         best: list[_FittedSetting] = []
         first_error: Exception | None = None
-        for at in range(sampler.n_settings):
-            settings = sampler.ask(at)
+        for trial in range(sampler.n_settings):
+            settings = sampler.ask(trial)
             accuracy = math.nan
             try:
-                probability, model = self._fit(settings, at)
+                probability, model = self._fit(settings, trial)
                 accuracy = self._accuracy(probability, self.parts[1])
                 pair, note = self._worst(probability)
             except ArgumentError:
-                # No other setting would help.
+                # Other settings would raise the same error.
                 raise
             except (ValueError, ArithmeticError, RuntimeError) as error:
                 first_error = first_error or error
                 pair, note = PairEcd(first=None, second=None, estimate=math.nan), str(error)
-            sampler.tell(at, abs(pair.estimate), accuracy)
+            sampler.tell(trial, abs(pair.estimate), accuracy)
             trials.append(
                 Trial(
                     settings=settings,
@@ -288,13 +292,14 @@ class _SettingSearch:
                 )
             )
             if not math.isnan(pair.estimate):
-                best = _with(best, _FittedSetting(at, model, accuracy, abs(pair.estimate)))
+                best = _with(best, _FittedSetting(trial, model, accuracy, abs(pair.estimate)))
             if progress is not None:
-                progress(at + 1, sampler.n_settings)
+                progress(trial + 1, sampler.n_settings)
         if not best:
             raise DataError(
                 f"none of {len(trials):,} settings could be fitted and measured; the first failed "
-                f"with: {first_error}"
+                f"with: {first_error}",
+                argument="space",
             ) from first_error
         return self._result(trials, best, sampled_by, floor)
 
@@ -302,7 +307,7 @@ class _SettingSearch:
         rows = self.parts[0]
         seed = int(stream_of(self.seed, _MODELS + trial).integers(2**31))
         X, y = self.prepared.form.take(rows), take_values(self.labels.given, rows)
-        model = self.maker.fit_model(settings, X, y, seed)
+        model = self.factory.fit_model(settings, X, y, seed)
         return probability_of(model, self.pos_label), model
 
     def _asked(self, rows: RowNumbers) -> RowNumbers:
@@ -326,10 +331,10 @@ class _SettingSearch:
         measured = tuple(
             pair_ecds(question, self.horizon, intervals=intervals, n_threads=self.n_threads)
         )
-        n_left_out = len(question.pairs) - len(measured)
+        n_excluded = len(question.pairs) - len(measured)
         note = ""
-        if n_left_out:
-            note = f"{n_left_out:,} of {len(question.pairs):,} pairs of groups are not measurable"
+        if n_excluded:
+            note = f"{n_excluded:,} of {len(question.pairs):,} pairs of groups are not measurable"
         return question, measured, note
 
     def _worst(self, probability: Probability) -> tuple[PairEcd, str]:
@@ -357,10 +362,10 @@ class _SettingSearch:
             _judged(trial, not math.isnan(trial.ecd) and trial.accuracy >= floor)
             for trial in trials
         )
-        able = [setting for setting in best if setting.accuracy >= floor]
+        feasible = [setting for setting in best if setting.accuracy >= floor]
         chosen = (
-            min(able, key=lambda setting: (setting.ecd, -setting.accuracy, setting.trial))
-            if able
+            min(feasible, key=lambda setting: (setting.ecd, -setting.accuracy, setting.trial))
+            if feasible
             else None
         )
         report: tuple[PairEcd, ...] = ()
@@ -397,7 +402,7 @@ class _SettingSearch:
 
 
 def _with(best: Sequence[_FittedSetting], new: _FittedSetting) -> list[_FittedSetting]:
-    """Keep models that may still be chosen: no other is as accurate with as small an ECD."""
+    """Add a model, and keep those that no other one beats in accuracy and in ECD."""
     if any(setting.beats(new) for setting in best):
         return list(best)
     return [*(setting for setting in best if not new.beats(setting)), new]

@@ -1,4 +1,4 @@
-"""The result of a tail-aware search: every setting tried, and the report on the best."""
+"""Holds the result of `ecd_search`: every setting tried, and the report on the best one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..results.words import number, row_count
 
 @dataclass(frozen=True, kw_only=True)
 class PairEcd:
-    """The extreme discrimination of one group less that of another, with an interval if asked."""
+    """The ECD of a pair of groups, first minus second; NaN limits if no interval is computed."""
 
     first: Any
     second: Any
@@ -25,17 +25,17 @@ class PairEcd:
 
 
 def worst_of(pairs: Sequence[PairEcd]) -> PairEcd:
-    """Return the pair whose groups are farthest apart, in either direction; the first of equals."""
+    """Return the pair with the largest absolute ECD; the first one among equals."""
     return max(pairs, key=lambda pair: abs(pair.estimate))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One setting, on the part of the rows on which it is chosen."""
+    """One setting, with its measurements on the selection part."""
 
     settings: dict[str, Any]
     accuracy: float
-    #: Of the worst pair of groups, signed; NaN with a reason in `note`.
+    #: The signed ECD of the worst pair of groups; NaN with a reason in `note`.
     ecd: float
     first: Any
     second: Any
@@ -46,42 +46,43 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SearchResult(Result):
-    """The result of `ecd_search`, which explains the numbers.
+    """The result of `ecd_search`; its warnings explain the numbers.
 
     ``print(result)`` is a sentence.
 
     Attributes
     ----------
     best : Trial or None
-        The trial with the smallest ECD in size, among those that reach the accuracy floor; None
-        where none does.
+        The trial with the smallest absolute ECD among those that reach the accuracy floor; None if
+        no trial does.
     model : object
-        The model that was fitted with its settings.
+        The model that was fitted with the best settings.
     trials : tuple of Trial
-        All, in the order in which they were tried.
+        All trials, in the order in which they were run.
     selection_ecd : float
-        ECD of the worst pair by ``model`` on the part on which it was chosen: the smallest of
-        many, so optimistic.
+        ECD of the worst pair by ``model`` on the selection part. It is optimistic, as the smallest
+        of many estimates.
     report_ecd : float
-        The same on the part that took no part in the choice; NaN with a reason in ``warnings``.
+        The same on the report part, which was not used to choose; NaN with a reason in
+        ``warnings``.
     report : tuple of PairEcd
-        Every measurable pair of groups on that part, with 95 % intervals that hold together.
+        Every measurable pair of groups on the report part, with simultaneous 95 % intervals.
     selection_accuracy, report_accuracy : float
-        Shares of right decisions on both parts.
+        Shares of correct decisions on both parts.
     accuracy_floor : float
-        As given, or as found from the most accurate trial.
+        The accuracy floor, as passed or as derived from the most accurate trial.
     horizon : int
-        Interactions over which the worst case is looked at.
+        Number of interactions of which the worst case is estimated.
     n_rows : dict
-        Rows of the parts ``"fit"``, ``"selection"`` and ``"report"``.
+        Number of rows of the parts ``"fit"``, ``"selection"`` and ``"report"``.
     group_sizes : dict
-        Rows of each group on the report part.
+        Number of rows of each group in the report part.
     sampler : str
         How settings were drawn.
     seed : int
         Pass it as ``rng=`` to repeat the search.
     warnings : tuple of str
-        What a reader must know besides the numbers.
+        Notes for the reader of the numbers.
     """
 
     best: Trial | None
@@ -105,7 +106,7 @@ class SearchResult(Result):
 
     @property
     def settings(self) -> dict[str, Any] | None:
-        """The best settings, None where no trial reaches the floor."""
+        """The best settings; None if no trial reaches the floor."""
         return None if self.best is None else self.best.settings
 
     def summary(self) -> str:
@@ -169,11 +170,9 @@ class SearchResult(Result):
         ]
 
     def _best(self) -> Trial | None:
-        """Return the best one among the trials: a copy from a dict equals it."""
-        found = encode_value(self.best)
-        return next(
-            (trial for trial in self.trials if found and encode_value(trial) == found), None
-        )
+        """Return the trial that equals `best`, which may be a copy that was read from a dict."""
+        best = encode_value(self.best)
+        return next((trial for trial in self.trials if best and encode_value(trial) == best), None)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -201,7 +200,7 @@ class SearchResult(Result):
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group: its rows on the report part."""
+        """Return one row per group, with its number of rows in the report part."""
         return [{"group": group_name(g), "n_rows": n} for g, n in self.group_sizes.items()]
 
 
@@ -210,7 +209,7 @@ def _shown(value: Any) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Return a setting as a value of a table: what is no number, text or truth by its text."""
+    """Return a setting as the value of a table cell; other objects become text."""
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Streams of random numbers from one seed: a stream for each use, whatever else was drawn."""
+"""Derives independent streams of random numbers and child seeds from one seed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .. import arguments
 
 
 def stream_of(rng: Any, random_state: Any = None) -> np.random.Generator:
-    """Return the stream of a seed."""
+    """Return the random generator of a seed."""
     seed = arguments.check(rng=rng, random_state=random_state).seed
     key = np.array([seed, 0], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 
 def child_seed(seed: int, *place: int) -> int:
-    """Return the seed of a part of a computation, such as a group or a replicate."""
+    """Derive the seed of a part of a computation, such as a group or a replicate."""
     sequence = np.random.SeedSequence(seed, spawn_key=place)
     return int(sequence.generate_state(1, np.uint64)[0])

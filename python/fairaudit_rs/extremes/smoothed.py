@@ -1,4 +1,4 @@
-"""The smoothed bootstrap: rows drawn with replacement, and a little noise on their numbers."""
+"""Generates rows by the smoothed bootstrap: draws with replacement, plus noise on numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .seeds import stream_of
 
 Floats = NDArray[np.float64]
 
-#: A number that this share of the rows repeats is an atom, such as 0 in a gain that most have not.
+#: A number that at least this share of the rows repeats is an atom, such as a gain of 0.
 ATOM_SHARE = 0.05
 
 
@@ -29,27 +29,26 @@ class SmoothedBootstrap:
     ----------
     bandwidth : "silverman" or float
         Width of the Gaussian kernel in standard deviations of a column: Silverman's
-        (4 / (d + 2))^(1 / (d + 4)) n^(-1 / (d + 4)) for d columns of numbers, or a number from 0
-        (the plain bootstrap) on.
+        (4 / (d + 2))^(1 / (d + 4)) n^(-1 / (d + 4)) for d columns of numbers, or a number of at
+        least 0 (the plain bootstrap).
     keep_moments : bool
-        Whether the noisy values are shrunk to the mean, so that mean and variance of a column are
-        those of the rows. Without, the variance grows by 1 + bandwidth squared.
+        Whether the noisy values are shrunk towards the mean, so that mean and variance of a column
+        stay the same. If not, the variance grows by a factor of 1 + bandwidth squared.
     switch : float
-        The chance that a cell of a column of levels is drawn anew from the column's law in these
-        rows, whatever the other columns are. The default 0 keeps the levels of the drawn row: all
-        combinations of levels have been seen.
+        The probability that a cell of a column of levels is replaced by a draw from that column,
+        independent of the other columns. The default 0 keeps the levels of the drawn row, so that
+        only observed combinations of levels occur.
     bounds : mapping, optional
-        (low, high) of columns of numbers by name; None in place of a bound is no bound. A value
-        beyond is mirrored at the bound. Other columns stay between their smallest and largest
-        value.
+        (low, high) for columns of numbers by name; None means no bound. Values beyond a bound are
+        mirrored at it. Columns without bounds stay within their observed range.
 
     Notes
     -----
     For row i drawn, x* = m + (x_i - m + h s e) / sqrt(1 + h^2), with mean m, standard deviation s,
-    and e normal with the correlation of the columns of numbers. Whole numbers are rounded after
-    it. A number that at least 5 % of the rows repeat is an atom and stays; m and s are those of the
-    other rows. Numbers of at most ten distinct values count as levels. Mirroring and rounding move
-    mean and variance a little.
+    and e normal with the correlation of the columns of numbers. Whole numbers are then rounded. A
+    number that at least 5 % of the rows repeat is an atom and gets no noise; m and s are computed
+    from the other rows. Numbers with at most ten distinct values are levels. Mirroring and rounding
+    change mean and variance slightly.
 
     References
     ----------
@@ -78,7 +77,7 @@ class SmoothedBootstrap:
         self.bandwidth = _bandwidth(bandwidth)
         self.keep_moments = arguments.flag("keep_moments", keep_moments)
         self.switch = arguments.number(
-            "switch", switch, "a chance from 0 to 1", lambda found: 0 <= found <= 1
+            "switch", switch, "a probability from 0 to 1", lambda found: 0 <= found <= 1
         )
         if bounds is not None and not isinstance(bounds, Mapping):
             raise ArgumentTypeError(
@@ -96,7 +95,7 @@ class SmoothedBootstrap:
         X : frame or array
             Rows of mixed columns.
         rng : None, int, SeedSequence, Generator or RandomState
-            Not used: nothing is drawn here; ``random_state`` is an alias.
+            Not used: fitting is not random; ``random_state`` is an alias.
 
         Returns
         -------
@@ -120,14 +119,14 @@ class SmoothedBootstrap:
         Parameters
         ----------
         n : int
-            How many.
+            Number of rows.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         frame or array
-            Of the kind of the frame that was learned.
+            Of the same kind as the frame that was learned.
 
         Examples
         --------
@@ -138,22 +137,22 @@ class SmoothedBootstrap:
         """
         n = arguments.check(n=n).n
         if self._learned is None:
-            raise DataError("SmoothedBootstrap has learned no rows yet; accepted: sample after fit")
+            raise DataError("SmoothedBootstrap has learned no rows yet. Call fit before sample.")
         stream = stream_of(rng, random_state)
-        found = self._learned.drawn(n, stream, keep_moments=self.keep_moments)
+        values = self._learned.drawn(n, stream, keep_moments=self.keep_moments)
         if self.switch > 0:
-            self._learned.switch(found, self.switch, stream)
-        return self._learned.rows.frame(found)
+            self._learned.switch(values, self.switch, stream)
+        return self._learned.rows.frame(values)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _KernelFit:
-    """Rows, and the noise of their numbers."""
+    """The learned rows, with the distribution of the noise on their numbers."""
 
     rows: MixedRows
-    #: Places of the columns with noise; what follows has a column or an entry for each of them.
+    #: Positions of the columns with noise; the fields below have an entry for each of them.
     noisy: NDArray[np.intp]
-    #: Whether a row is at an atom.
+    #: By row and column, whether the value is an atom.
     at_atom: NDArray[np.bool_]
     mean: Floats
     spread: Floats
@@ -163,7 +162,7 @@ class _KernelFit:
 
     @classmethod
     def from_rows(cls, rows: MixedRows, bandwidth: float | None) -> _KernelFit:
-        """Learn the noise of some rows; no bandwidth is Silverman's."""
+        """Learn the noise of some rows; without a bandwidth, Silverman's is used."""
         noisy = rows.places("integers", "numbers")
         x = rows.values[:, noisy]
         n, d = x.shape
@@ -171,9 +170,9 @@ class _KernelFit:
         mean, spread = np.zeros(d), np.zeros(d)
         for place, column in enumerate(x.T):
             at_atom[:, place] = find_atoms(column)
-            loose = column[~at_atom[:, place]]
-            if len(loose):
-                mean[place], spread[place] = loose.mean(), loose.std()
+            free = column[~at_atom[:, place]]
+            if len(free):
+                mean[place], spread[place] = free.mean(), free.std()
         silverman = (4 / (d + 2)) ** (1 / (d + 4)) * float(n) ** (-1 / (d + 4))
         return cls(
             rows=rows,
@@ -186,7 +185,7 @@ class _KernelFit:
         )
 
     def drawn(self, n: int, stream: np.random.Generator, *, keep_moments: bool) -> Floats:
-        """Return codes and numbers of n rows drawn, with noise."""
+        """Draw the codes and numbers of n rows, with noise."""
         row = stream.integers(0, len(self.rows), n)
         found = self.rows.values[row]
         if not len(self.noisy) or self.width == 0:
@@ -203,29 +202,29 @@ class _KernelFit:
         found[:, self.noisy] = moved
         return found
 
-    def switch(self, found: Floats, chance: float, stream: np.random.Generator) -> None:
-        """Draw cells of levels anew, from the law of their columns."""
+    def switch(self, values: Floats, chance: float, stream: np.random.Generator) -> None:
+        """Replace random cells of columns of levels by draws from these columns."""
         for place in self.rows.places("levels"):
-            changed = np.flatnonzero(stream.random(len(found)) < chance)
+            changed = np.flatnonzero(stream.random(len(values)) < chance)
             row = stream.integers(0, len(self.rows), len(changed))
-            found[changed, place] = self.rows.values[row, place]
+            values[changed, place] = self.rows.values[row, place]
 
 
 def find_atoms(column: Floats) -> NDArray[np.bool_]:
-    """Return which rows are at an atom: a value of `ATOM_SHARE` of the rows or more, and of two."""
+    """Return a mask of atoms: values of at least `ATOM_SHARE` of the rows, and of two rows."""
     _, place, count = np.unique(column, return_inverse=True, return_counts=True)
     return np.asarray((count >= max(2.0, ATOM_SHARE * len(column)))[place])
 
 
 def mirror_at_bounds(x: Floats, low: float, high: float) -> Floats:
-    """Return values mirrored at the bounds that they are beyond, and within them in any case."""
+    """Mirror values beyond the bounds, then clip them to the bounds."""
     x = np.where(x < low, 2 * low - x, x) if np.isfinite(low) else x
     x = np.where(x > high, 2 * high - x, x) if np.isfinite(high) else x
     return np.clip(x, low, high)
 
 
 def _root(x: Floats) -> Floats:
-    """Return a root of the correlation matrix of columns; those that are constant are alone."""
+    """Return a root of the correlation matrix; constant columns are uncorrelated."""
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     correlation = scaled.T @ scaled / max(len(x), 1)
@@ -235,15 +234,15 @@ def _root(x: Floats) -> Floats:
 
 
 def _bandwidth(value: object) -> float | None:
-    """Return a width in standard deviations, None for Silverman's."""
+    """Check a bandwidth in standard deviations; return None for Silverman's."""
     if isinstance(value, str) and value == "silverman":
         return None
-    accepted = "'silverman', or a number from 0 on"
+    accepted = "'silverman', or a number of at least 0"
     return arguments.number("bandwidth", value, accepted, lambda found: 0 <= found < np.inf)
 
 
 def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
-    """Return rows whose columns of numbers have the bounds that the user gave."""
+    """Return rows whose columns of numbers have the bounds of the user."""
     names = [column.name for column in rows.columns]
     unknown = [name for name in bounds if name not in names]
     if unknown:
@@ -257,8 +256,8 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
         column = columns[place]
         if column.kind == "levels":
             raise ArgumentError(
-                f"bounds names column {name!r}, whose values are levels; accepted: columns of "
-                "more than ten different numbers",
+                f"bounds names column {name!r}, which has levels. Name only columns of more than "
+                "ten distinct numbers.",
                 argument="bounds",
             )
         try:
@@ -274,7 +273,7 @@ def _bounded(rows: MixedRows, bounds: Mapping[str, Any]) -> MixedRows:
         if not (low <= column.low and column.high <= high):
             raise ArgumentError(
                 f"bounds of column {name!r} are {pair!r}, but its numbers go from {column.low:g} "
-                f"to {column.high:g}; accepted: bounds around them",
+                f"to {column.high:g}. Pass bounds that include them.",
                 argument="bounds",
             )
         columns[place] = replace(column, low=low, high=high)

@@ -1,4 +1,4 @@
-"""Spaces of settings, and how settings are drawn from them."""
+"""Reads the space of settings of a search, and draws settings from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers between two ends, whole ones where both ends are."""
+    """Numbers between two ends; whole numbers if both ends are whole."""
 
     low: float
     high: float
@@ -33,12 +33,12 @@ class Range:
     whole: bool
 
     def draw(self, stream: np.random.Generator) -> float:
-        """Return a number, uniform on the scale of the range."""
+        """Draw a number, uniformly on the scale of the range."""
         if self.whole and not self.log:
             return int(stream.integers(int(self.low), int(self.high), endpoint=True))
         if not self.log:
             return float(stream.uniform(self.low, self.high))
-        # Each whole number has the share of half a step on either side.
+        # A whole number has the probability of the interval half a step around it.
         half = 0.5 if self.whole else 0.0
         low, high = math.log(self.low - half), math.log(self.high + half)
         value = math.exp(stream.uniform(low, high))
@@ -54,18 +54,18 @@ class Choice:
     values: tuple[Any, ...]
 
     def draw(self, stream: np.random.Generator) -> Any:
-        """Return one of them."""
+        """Draw one of the values."""
         return self.values[int(stream.integers(len(self.values)))]
 
 
 @dataclass(frozen=True)
 class DrawFunction:
-    """A distribution, or a function of the user's that draws values."""
+    """A distribution or user function that draws values."""
 
     function: Callable[[np.random.Generator], Any]
 
     def draw(self, stream: np.random.Generator) -> Any:
-        """Return a value; numbers of NumPy as those of Python."""
+        """Draw a value; NumPy scalars become Python numbers."""
         value = self.function(stream)
         return value.item() if isinstance(value, np.generic) else value
 
@@ -77,50 +77,53 @@ def read_space(space: object) -> dict[str, Axis]:
     """Return the axes of a space by name."""
     if not isinstance(space, Mapping):
         raise ArgumentTypeError(
-            f"space is a {type(space).__name__}; accepted: a dict by name", argument="space"
+            f"space is a {type(space).__name__}; accepted: a dict by the names of settings",
+            argument="space",
         )
     if not space:
         raise ArgumentError(
-            f"space is empty; accepted: at least one name with {_ACCEPTED}", argument="space"
+            f"space is empty. Add at least one setting, as {_ACCEPTED}.", argument="space"
         )
     for name in space:
         if not isinstance(name, str):
             raise ArgumentTypeError(
-                f"space has the name {name!r}; accepted: text", argument="space"
+                f"space has the name {name!r}; accepted: names as text", argument="space"
             )
     return {name: _axis(name, given) for name, given in space.items()}
 
 
-def _axis(name: str, given: Any) -> Axis:
-    if isinstance(given, list):
-        if not given:
-            raise ArgumentError(f"space[{name!r}] is an empty list; accepted: {_ACCEPTED}")
-        return Choice(tuple(given))
-    if isinstance(given, tuple):
-        return _range(name, given)
-    if hasattr(given, "rvs"):
-        return DrawFunction(lambda stream: given.rvs(random_state=stream))
-    if callable(given):
-        return DrawFunction(given)
-    raise ArgumentTypeError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
+def _axis(name: str, axis: Any) -> Axis:
+    if isinstance(axis, list):
+        if not axis:
+            raise ArgumentError(
+                f"space[{name!r}] is an empty list; accepted: {_ACCEPTED}", argument="space"
+            )
+        return Choice(tuple(axis))
+    if isinstance(axis, tuple):
+        return _range(name, axis)
+    if hasattr(axis, "rvs"):
+        return DrawFunction(lambda stream: axis.rvs(random_state=stream))
+    if callable(axis):
+        return DrawFunction(axis)
+    raise ArgumentTypeError(f"space[{name!r}] is {axis!r}; accepted: {_ACCEPTED}", argument="space")
 
 
-def _range(name: str, given: tuple[Any, ...]) -> Range:
-    log = len(given) == 3 and given[2] == "log"
-    if len(given) != 2 and not log:
-        raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {_ACCEPTED}")
-    low, high = (arguments.finite(f"space[{name!r}]", end) for end in given[:2])
-    whole = all(isinstance(end, int | np.integer) for end in given[:2])
+def _range(name: str, ends: tuple[Any, ...]) -> Range:
+    log = len(ends) == 3 and ends[2] == "log"
+    if len(ends) != 2 and not log:
+        raise ArgumentError(f"space[{name!r}] is {ends!r}; accepted: {_ACCEPTED}", argument="space")
+    low, high = (arguments.finite(f"space[{name!r}]", end) for end in ends[:2])
+    whole = all(isinstance(end, int | np.integer) for end in ends[:2])
     if not low < high or (log and low <= 0):
-        what = "0 < low < high" if log else "low < high"
-        raise ArgumentError(f"space[{name!r}] is {given!r}; accepted: {what}")
+        accepted = "0 < low < high" if log else "low < high"
+        raise ArgumentError(f"space[{name!r}] is {ends!r}; accepted: {accepted}", argument="space")
     return Range(low, high, log, whole)
 
 
 class Sampler(Protocol):
-    """A sampler: proposes settings, and receives their results."""
+    """The protocol of samplers, which propose settings and receive their results."""
 
-    #: How many settings there are to try.
+    #: Number of settings to try.
     n_settings: int
 
     def ask(self, trial: int) -> Settings:
@@ -128,12 +131,12 @@ class Sampler(Protocol):
         ...
 
     def tell(self, trial: int, ecd: float, accuracy: float) -> None:
-        """Note what came of a trial; NaN if it could not be measured."""
+        """Receive the results of a trial; NaN if they could not be measured."""
         ...
 
 
 class RandomSampler:
-    """Settings drawn at random, each from a stream of its own; all of a small grid in order."""
+    """Draws each setting at random from its own stream, or lists a small grid in order."""
 
     def __init__(self, space: Mapping[str, Axis], n_settings: int, seed: int) -> None:
         self._space, self._seed = space, seed
@@ -152,19 +155,19 @@ class RandomSampler:
         return {name: axis.draw(stream) for name, axis in self._space.items()}
 
     def tell(self, trial: int, ecd: float, accuracy: float) -> None:
-        """Forget what came of a trial."""
+        """Ignore the results of a trial."""
 
 
 class OptunaSampler:
-    """Settings that optuna proposes for a small ECD and a large accuracy."""
+    """Lets optuna propose settings for a small ECD and a high accuracy."""
 
     def __init__(self, space: Mapping[str, Axis], n_settings: int, seed: int) -> None:
         try:
             import optuna
         except ImportError:
             raise ArgumentError(
-                "sampler is 'optuna', which is not installed; accepted: 'random', or pip install "
-                "optuna",
+                "sampler is 'optuna', which is not installed. Install it (pip install optuna), or "
+                "pass sampler='random'.",
                 argument="sampler",
             ) from None
         self._optuna, self._space, self.n_settings = optuna, space, n_settings
@@ -176,15 +179,16 @@ class OptunaSampler:
     def _distribution(self, name: str, axis: Axis) -> Any:
         kinds = self._optuna.distributions
         if isinstance(axis, Choice):
-            # By place: optuna takes plain values alone.
+            # Positions, because optuna takes only plain values.
             return kinds.CategoricalDistribution(tuple(range(len(axis.values))))
         if isinstance(axis, Range) and axis.whole:
             return kinds.IntDistribution(int(axis.low), int(axis.high), log=axis.log)
         if isinstance(axis, Range):
             return kinds.FloatDistribution(axis.low, axis.high, log=axis.log)
         raise ArgumentTypeError(
-            f"space[{name!r}] is drawn by a function, which sampler='optuna' does not take; "
+            f"space[{name!r}] is drawn by a function, which sampler='optuna' does not support; "
             "accepted: a list of values, (low, high), or (low, high, 'log')",
+            argument="space",
             mentions=("sampler",),
         )
 
@@ -198,7 +202,7 @@ class OptunaSampler:
         }
 
     def tell(self, trial: int, ecd: float, accuracy: float) -> None:
-        """Pass on what came of a trial."""
+        """Pass the results of a trial to optuna."""
         asked = self._asked.pop(trial)
         if math.isnan(ecd):
             self._study.tell(asked, state=self._optuna.trial.TrialState.FAIL)
@@ -207,5 +211,5 @@ class OptunaSampler:
 
 
 def stream_of(seed: int, series: int) -> np.random.Generator:
-    """Return the random numbers of a trial, or of another purpose with its own number."""
+    """Return the random generator of a numbered series: a trial, or another use."""
     return np.random.Generator(np.random.Philox(key=np.array([seed, series], dtype=np.uint64)))

@@ -1,4 +1,4 @@
-"""The fit of one tail."""
+"""Holds `TailFit`, the result of a fitted tail, with its levels, sentences and charts."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Floats = NDArray[np.float64]
 
 #: Horizons of the table of return levels.
 HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
-#: What the types of tails mean.
+#: The meaning of each type of tail.
 TYPES = {
     "I": "type I: it may fall off like an exponential law, or a little faster or slower",
     "II": "type II: it is heavier than any exponential law",
     "III": "type III: it ends",
 }
-#: Kinds of pictures.
+#: Kinds of charts.
 PICTURES: tuple[TailPicture, ...] = get_args(TailPicture)
-#: Replicates of the goodness of fit, whose seed is fixed.
+#: Replicates of the goodness-of-fit test.
 _RESAMPLES = 999
 
 
@@ -58,27 +58,27 @@ class TailFit(Finding):
     n : int
         Number of rows.
     n_exceedances : int
-        Those above the threshold.
+        Number of rows above the threshold.
     threshold : float
-        On the scale of the values.
+        The threshold, on the scale of the values.
     shape, scale, location : float
-        The law of what exceeds the threshold, on the scale of the fit: shape above 0 is a heavy
-        tail, below 0 an end. With ``method="point_process"`` the law of the largest of
-        ``block_size`` rows.
+        The law of excesses over the threshold, on the scale of the fit: a shape above 0 means a
+        heavy tail, below 0 a finite end. With ``method="point_process"``, the law of the largest
+        of ``block_size`` rows.
     upper : float or None
-        The known end: the scale of the fit is then -log(1 - value / upper).
+        The known upper end; the scale of the fit is then -log(1 - value / upper).
     resolution : float or None
-        The step of the grid whose cells were fitted; None: each value by itself.
+        The step of the grid whose cells were fitted; None for continuous values.
     type : str
         ``"I"``, ``"II"`` or ``"III"`` by the interval of the shape; "" where there is no fit.
     endpoint : float
-        Where the fitted law ends, on the scale of the values; infinite where it does not.
+        Upper end of the fitted law, on the scale of the values; infinite if it has none.
     method : str
         ``"gpd"`` or ``"point_process"``.
     reason : str
         Why there is no fit; "" where there is one.
     confidence_level : float
-        That of all intervals.
+        Level of all intervals.
     """
 
     n: int
@@ -118,7 +118,7 @@ class TailFit(Finding):
     # -- numbers ---------------------------------------------------------------------------------
 
     def level(self, m: float) -> ReturnLevel:
-        """Return all that is said about what one row in m exceeds.
+        """Return the level that one row in m exceeds, with all its limits.
 
         Parameters
         ----------
@@ -128,12 +128,12 @@ class TailFit(Finding):
         Returns
         -------
         ReturnLevel
-            With ``standing`` ``"measured"``, ``"extrapolated"`` or ``"refused"``.
+            Its ``standing`` is ``"measured"``, ``"extrapolated"`` or ``"refused"``.
         """
         return self.problem.level(horizon_of("m", m), self.problem.call)
 
     def return_level(self, m: float) -> tuple[float, float, float]:
-        """Return what one row in m exceeds, with its interval.
+        """Return the level that one row in m exceeds, with its interval.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class TailFit(Finding):
         Returns
         -------
         tuple of float
-            The level and its limits; NaN where `level` says why it is refused.
+            The level and its limits; NaN where it is refused, for which `level` has the reason.
 
         Examples
         --------
@@ -153,11 +153,11 @@ class TailFit(Finding):
         >>> low < 6.9 < high
         True
         """
-        found = self.level(m)
-        return found.value, found.low, found.high
+        level = self.level(m)
+        return level.value, level.low, level.high
 
     def lower_free(self, m: float) -> float:
-        """Return a lower limit of what one row in m exceeds that holds for every law.
+        """Return a distribution-free lower limit of the level that one row in m exceeds.
 
         Parameters
         ----------
@@ -167,25 +167,26 @@ class TailFit(Finding):
         Returns
         -------
         float
-            An order statistic; -infinity where none is low enough.
+            An order statistic; -infinity if none is low enough.
         """
         return self.problem.sorted.order_limits(horizon_of("m", m), self.confidence_level)[0]
 
     @cached_property
     def return_levels(self) -> tuple[ReturnLevel, ...]:
-        """Levels of horizons from 10 to 1,000,000 rows: measured, extrapolated and refused."""
+        """Return levels of horizons from 10 to 1,000,000 rows."""
         return tuple(self.level(m) for m in HORIZONS)
 
     @cached_property
     def typical_level(self) -> ReturnLevel:
-        """The level that the sentence tells: of one row in 1,000, or in all of fewer."""
+        """The level in the summary, for a horizon of 1,000 rows or all rows if there are fewer."""
         return self.level(float(min(self.n, 1_000)))
 
     @cached_property
     def goodness_of_fit(self) -> GoodnessOfFit | None:
-        """The test of Anderson and Darling of the fit, None where there is none.
+        """The Anderson-Darling test of the fit; None without a fit.
 
-        Cells are tested by values in their middle; the seed of its replicates is fixed.
+        Values on a grid are tested at the middle of their cells. The seed of the replicates is
+        fixed.
         """
         if self.problem.fit is None:
             return None
@@ -194,7 +195,7 @@ class TailFit(Finding):
 
     @cached_property
     def cv_test(self) -> CvTest | None:
-        """The test that the tail is not heavier than an exponential one; None below 11 rows."""
+        """The test for a tail heavier than exponential; None below 11 rows or without a fit."""
         if self.n <= 10 or self.problem.fit is None:
             return None
         values = self.problem.on_scale(np.asarray(self.problem.values))
@@ -202,13 +203,13 @@ class TailFit(Finding):
 
     @cached_property
     def zhang_stephens(self) -> tuple[float, float]:
-        """Shape and scale by Zhang and Stephens (2009), a second opinion without an interval."""
+        """Shape and scale by Zhang and Stephens (2009), without an interval, for comparison."""
         if self.problem.fit is None:
             return math.nan, math.nan
         return zhang_stephens(self.problem.excesses, self.problem.call)
 
     def stability(self, m: float = 1_000) -> tuple[StabilityRow, ...]:
-        """Return fits over many thresholds: how much hangs on the choice.
+        """Return fits over many thresholds, which show how much the choice matters.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class TailFit(Finding):
         return stability_rows(values, ks.tolist(), m * len(values) / problem.n, problem.call)
 
     def quantiles(self) -> tuple[QuantileRow, ...]:
-        """Return excesses beside quantiles of the fit, with a band for each; () without a fit."""
+        """Return excesses with quantiles and bands of the fit; () without a fit."""
         fit = self.problem.fit
         if fit is None:
             return ()
@@ -245,20 +246,20 @@ class TailFit(Finding):
 
     @cached_property
     def largest_horizon(self) -> float:
-        """The farthest horizon of which something is said."""
+        """The largest horizon with a return level."""
         return self.problem.largest_horizon
 
     @property
     def feasible(self) -> bool | None:
-        """Return whether worst cases grow slowly enough to guard against; None if unknown.
+        """Return whether a guarantee against worst cases is feasible; None if unknown.
 
-        A tail of type III ends, one of type II grows as a power of the horizon. With type I nobody
-        knows: the interval of the shape holds 0 and heavier tails too.
+        A tail of type III has an end; levels of type II grow as a power of the horizon. Type I is
+        undecided: the interval of the shape includes 0 and heavier tails.
         """
         return {"III": True, "II": False}.get(self.type)
 
     def feasibility(self) -> str:
-        """Say in words what the type of the tail means for a guarantee."""
+        """Explain in words what the type of the tail means for a guarantee."""
         if not self.type:
             return f"No type is known: {self.reason or 'no shape from -1 to 3 fits well'}."
         low, high = self.confidence_interval
@@ -292,18 +293,18 @@ class TailFit(Finding):
                 f"{name} of {rows} has no fit ({self.reason}); what is said of it rests on order "
                 "statistics alone."
             )
-        found = self.typical_level
+        typical = self.typical_level
         shape, low, high = numbers(self.estimate, *self.confidence_interval)
         limits = (
             "no shape fits well" if math.isnan(self.confidence_interval[0]) else f"{low} to {high}"
         )
-        value, least, most = numbers(found.value, found.low, found.high)
+        value, least, most = numbers(typical.value, typical.low, typical.high)
         level = f"{100 * self.confidence_level:g} %"
         return (
             f"{name} of {rows}: {self.n_exceedances} of them exceed "
             f"{number(self.threshold)}, with shape {shape} ({limits}); one row in "
-            f"{found.horizon:,.0f} exceeds {value} ({level} interval {least} to "
-            f"{most}, {found.standing})."
+            f"{typical.horizon:,.0f} exceeds {value} ({level} interval {least} to "
+            f"{most}, {typical.standing})."
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -315,13 +316,13 @@ class TailFit(Finding):
         return {**super().to_dict(), "feasibility": self.feasibility()}
 
     def plot(self, kind: TailPicture = "return_level") -> Chart:
-        """Return a picture.
+        """Return a chart.
 
         Parameters
         ----------
         kind : {"return_level", "qq", "density", "stability"}
-            Return levels with their limits over horizons; excesses against the fit with a band; the
-            density of the tail; the fit over many thresholds.
+            Return levels with their limits over horizons; excesses against quantiles of the fit;
+            the density of the tail; the shape over many thresholds.
 
         Returns
         -------
@@ -333,11 +334,12 @@ class TailFit(Finding):
 
 
 def draw_tails(kind: str, tails: dict[Any, TailFit]) -> Chart:
-    """Return a picture of several tails."""
+    """Return a chart of several tails."""
     fitted = {name: tail for name, tail in tails.items() if tail.problem.fit is not None}
     if kind != "return_level" and not fitted:
         raise ArgumentError(
-            f"kind is {kind!r}, and there is no fit; accepted: 'return_level'", argument="kind"
+            f"kind is {kind!r}, which needs a fit, but there is none. Pass kind='return_level'.",
+            argument="kind",
         )
     if kind == "qq":
         return chart.quantile_chart({name: tail.quantiles() for name, tail in fitted.items()})
@@ -361,7 +363,7 @@ def _curve(tail: TailFit) -> tuple[ReturnLevel, ...]:
 
 
 def _density(tail: TailFit) -> list[tuple[float, float]]:
-    """Return (value, density) of the fitted tail, the density that of all rows."""
+    """Return (value, density) pairs of the fitted tail, as part of the density of all rows."""
     problem, fit = tail.problem, tail.problem.fit
     assert fit is not None
     top = float(problem.on_scale(problem.sorted.top(1))[0])
@@ -404,7 +406,7 @@ def level_row(level: ReturnLevel) -> dict[str, Any]:
 
 
 def horizon_of(name: str, value: object) -> float:
-    """Return a horizon in rows, a number above 1."""
+    """Check a horizon in rows, which must be a number above 1."""
     accepted = "a number of rows above 1"
     return arguments.number(name, value, accepted, lambda found: 1 < found < math.inf)
 
@@ -421,9 +423,9 @@ def tail_of(
     fit, nan = problem.fit, math.nan
     low, high = problem.shape_interval(problem.call)
     if fit is None:
-        shape, scale, location, threshold, end = nan, nan, nan, nan, nan
+        shape, scale, location, threshold, endpoint = nan, nan, nan, nan, nan
     else:
-        shape, scale, threshold, end = fit.shape, fit.scale, fit.threshold, fit.end
+        shape, scale, threshold, endpoint = fit.shape, fit.scale, fit.threshold, fit.end
         location = float(problem.on_scale(np.array([threshold]))[0])
     if method == "point_process" and fit is not None and block_size is not None:
         expected = block_size * fit.k / problem.n
@@ -449,7 +451,7 @@ def tail_of(
         upper=problem.scale_upper,
         resolution=problem.footing.resolution,
         type="" if math.isnan(low) else "III" if high < 0 else "II" if low > 0 else "I",
-        endpoint=end,
+        endpoint=endpoint,
         method=method,
         block_size=block_size,
         reason=problem.why_no_fit,

@@ -1,4 +1,4 @@
-"""A variational autoencoder of tables, in torch."""
+"""Generates rows by a variational autoencoder of tables, in torch."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: The standard deviation of places within a mode: where it begins, and its bounds.
+#: The initial standard deviation of positions within a mode, and its bounds.
 _NOISE = 0.1
 _LEAST_NOISE, _MOST_NOISE = 0.01, 1.0
-#: Steps and epochs of the optimiser unless the user says otherwise.
+#: Default steps of the optimiser, and the fewest epochs by default.
 _STEPS, _FEWEST_EPOCHS = 3_000, 50
 #: Rows that are drawn at once.
-_PART = 10_000
-#: A loss that fell by less than this part of its whole fall over the last tenth has settled.
+_CHUNK_ROWS = 10_000
+#: A loss has settled if the last tenth of the epochs brought less than this part of its decrease.
 _SETTLED = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """How a training went.
+    """The losses of a training, and whether it converged.
 
     Attributes
     ----------
@@ -46,8 +46,9 @@ class TrainingRecord:
     n_steps : int
         Steps of the optimiser.
     ended : str
-        ``"settled"`` where the mean loss of the last tenth of the epochs is below that of the tenth
-        before by less than 1 % of the whole fall, else ``"still falling"``: more epochs may help.
+        ``"settled"`` if the mean loss of the last tenth of the epochs is below that of the tenth
+        before by less than 1 % of the total decrease, else ``"still falling"``: more epochs may
+        help.
     """
 
     losses: tuple[float, ...]
@@ -61,41 +62,41 @@ class TVAE:
     Parameters
     ----------
     n_epochs : int, optional
-        How often training sees all rows; by default as often as makes 3,000 steps, and 50 times at
-        least. With the 300 epochs and batches of 500 of the paper, some hundred rows make too few
-        steps for their dependence to be learned.
+        Number of passes over the rows in training; by default enough for 3,000 steps, but at least
+        50. The paper's 300 epochs with batches of 500 give too few steps to learn the dependence
+        between columns from a few hundred rows.
     batch_size : int
-        Rows in a step.
+        Number of rows in a step.
     n_hidden : int
         Width of the two hidden layers of encoder and decoder.
     n_latent : int
-        Hidden numbers of a row.
+        Number of latent variables of a row.
     learning_rate : float
-        Of the optimiser Adam.
+        Learning rate of the optimiser Adam.
     weight_decay : float
-        Shrinkage of the weights in Adam.
+        Weight decay in Adam.
     reconstruction_weight : float
-        What the loss of a row's columns counts, beside the divergence of its hidden numbers from
-        their prior: 1 is the bound of the paper, 2 that of its public code.
+        The weight of the reconstruction loss, relative to the divergence of the latent variables
+        from their prior: 1 is the bound of the paper, 2 the value in its public code.
     progress : bool or callable, optional
         True prints; a callable gets (epochs done, epochs in all).
 
     Attributes
     ----------
-    training : Training
+    training : TrainingRecord
         The losses, and how training ended; None before `fit`.
 
     Notes
     -----
-    A number is a mode and a place within it, (x - mean) / (4 standard deviations). The modes are
-    normal laws of a mixture by expectation-maximisation, whose number is chosen by the Bayesian
-    information criterion among 1, 2, 3, 5 and 8 (the paper: variational, up to ten). A value that
-    5 % of the rows repeat is a mode of its own without spread. Places have a normal law around a
-    tanh with one learned standard deviation for each column; modes and levels a softmax. Rows are
-    drawn from these laws, and stay between the smallest and the largest value.
+    A number is encoded as a mode and a position within it, (x - mean) / (4 standard deviations).
+    The modes are the normal laws of a mixture that is fitted by expectation-maximisation; the
+    Bayesian information criterion chooses 1, 2, 3, 5 or 8 of them (the paper: variational, up to
+    ten). A value that 5 % of the rows repeat is a separate mode without spread. Positions are
+    normal around a tanh with one learned standard deviation per column; modes and levels have a
+    softmax. Rows are drawn from these laws, and stay within the observed range.
 
-    Runs on the CPU in one thread, with random numbers of NumPy: a seed gives the same rows again
-    with the same version of torch. Neither torch's own seed nor its number of threads is changed.
+    Runs on the CPU in one thread, with random numbers of NumPy, so that a seed reproduces the rows
+    with the same version of torch. Torch's own seed and number of threads are not changed.
 
     References
     ----------
@@ -168,14 +169,14 @@ class TVAE:
         """
         if importlib.util.find_spec("torch") is None:
             raise ArgumentError(
-                "generator is 'tvae', and torch is not installed; accepted: 'copula', 'bootstrap', "
-                "or install fairaudit-rs[torch]",
+                "generator is 'tvae', but torch is not installed. Install fairaudit-rs[torch], or "
+                "pass 'copula' or 'bootstrap'.",
                 argument="generator",
             )
         rows = read_mixed(X)
         stream = stream_of(rng, random_state)
         layout = ColumnLayout.from_rows(rows)
-        with _quiet():
+        with _one_thread():
             network = TvaeNetwork(layout, self.n_hidden, self.n_latent, stream)
             self.training = self._train(network, rows.values, stream)
         self._learned = _TvaeFit(rows, network)
@@ -184,7 +185,7 @@ class TVAE:
     def _train(
         self, network: TvaeNetwork, values: Floats, stream: np.random.Generator
     ) -> TrainingRecord:
-        """Train a network; every epoch draws the modes of numbers anew."""
+        """Train a network; every epoch redraws the modes of numbers."""
         import torch
 
         optimiser = torch.optim.Adam(
@@ -209,9 +210,9 @@ class TVAE:
             losses.append(total / n)
             if not math.isfinite(total):
                 raise DataError(
-                    f"the loss of TVAE is {total} in epoch {epoch + 1}; accepted: a training that "
-                    f"stays finite (learning_rate below {self.learning_rate:g})",
-                    mentions=("learning_rate",),
+                    f"the loss of TVAE is {total} in epoch {epoch + 1}. Pass a learning_rate below "
+                    f"{self.learning_rate:g}.",
+                    argument="learning_rate",
                 )
             if self.progress is not None:
                 self.progress(epoch + 1, n_epochs)
@@ -223,14 +224,14 @@ class TVAE:
         Parameters
         ----------
         n : int
-            How many.
+            Number of rows.
         rng : None, int, SeedSequence, Generator or RandomState
             Source of the seed; ``random_state`` is an alias.
 
         Returns
         -------
         frame or array
-            Of the kind of the frame that was learned.
+            Of the same kind as the frame that was learned.
 
         Examples
         --------
@@ -241,13 +242,13 @@ class TVAE:
         """
         n = arguments.check(n=n).n
         if self._learned is None:
-            raise DataError("TVAE has learned no rows yet; accepted: sample after fit")
-        with _quiet():
+            raise DataError("TVAE has learned no rows yet. Call fit before sample.")
+        with _one_thread():
             return self._learned.drawn(n, stream_of(rng, random_state))
 
 
 def _ended(losses: list[float]) -> str:
-    """Say whether the loss still fell at the end."""
+    """Return "settled" or "still falling" for the losses of the last epochs."""
     tenth = max(len(losses) // 10, 1)
     last, before = np.mean(losses[-tenth:]), np.mean(losses[-2 * tenth : -tenth] or losses[:1])
     fall = losses[0] - float(last)
@@ -256,8 +257,8 @@ def _ended(losses: list[float]) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Run torch in one thread with gradients, and leave both as they were."""
+def _one_thread() -> Iterator[None]:
+    """Run torch in one thread with gradients, and restore both settings afterwards."""
     import torch
 
     n_threads = torch.get_num_threads()
@@ -276,7 +277,7 @@ def _tensor(values: Floats) -> torch.Tensor:
 
 
 class TvaeNetwork:
-    """Encoder and decoder: two hidden layers each."""
+    """The encoder and decoder, with two hidden layers each."""
 
     def __init__(
         self, layout: ColumnLayout, n_hidden: int, n_latent: int, stream: np.random.Generator
@@ -292,43 +293,43 @@ class TvaeNetwork:
     def loss(
         self, seen: torch.Tensor, reconstruction_weight: float, stream: np.random.Generator
     ) -> torch.Tensor:
-        """Return the mean negative bound of a batch of rows."""
+        """Return the mean loss of a batch: the negative evidence lower bound."""
         import torch
 
-        hidden = _through(self.encoder, seen)
+        hidden = _forward(self.encoder, seen)
         mean, log_variance = hidden[:, : self.n_latent], hidden[:, self.n_latent :]
         noise = _tensor(stream.standard_normal((len(seen), self.n_latent)))
-        given = _through(self.decoder, mean + torch.exp(log_variance / 2) * noise)
+        decoded = _forward(self.decoder, mean + torch.exp(log_variance / 2) * noise)
         divergence = (mean**2 + torch.exp(log_variance) - 1 - log_variance).sum(dim=1) / 2
-        rebuilt = torch.zeros(len(seen))
+        reconstruction = torch.zeros(len(seen))
         for number, block in enumerate(self.layout.blocks):
             flags = seen[:, block.flags]
-            logs = torch.log_softmax(given[:, block.flags], dim=1)
-            rebuilt = rebuilt - (flags * logs).sum(dim=1)
+            logs = torch.log_softmax(decoded[:, block.flags], dim=1)
+            reconstruction = reconstruction - (flags * logs).sum(dim=1)
             if block.modes is not None:
-                # A place counts in modes that have a spread.
+                # Positions matter only in modes that have a spread.
                 counts = flags @ _tensor((block.modes.spread > 0).astype(np.float64))
-                away = seen[:, block.start] - torch.tanh(given[:, block.start])
+                deviation = seen[:, block.start] - torch.tanh(decoded[:, block.start])
                 log_noise = self.log_noise[number]
-                far = away**2 * torch.exp(-2 * log_noise) / 2 + log_noise
-                rebuilt = rebuilt + counts * far
-        return (reconstruction_weight * rebuilt + divergence).mean()
+                squared_error = deviation**2 * torch.exp(-2 * log_noise) / 2 + log_noise
+                reconstruction = reconstruction + counts * squared_error
+        return (reconstruction_weight * reconstruction + divergence).mean()
 
     def bound_noise(self) -> None:
-        """Keep the standard deviation of places within its bounds."""
+        """Clip the standard deviation of positions to its bounds."""
         import torch
 
         with torch.no_grad():
             self.log_noise.clamp_(math.log(_LEAST_NOISE), math.log(_MOST_NOISE))
 
     def drawn(self, n: int, stream: np.random.Generator) -> Floats:
-        """Return codes and numbers of n rows."""
+        """Draw the codes and numbers of n rows."""
         import torch
 
         with torch.no_grad():
-            given = _through(self.decoder, _tensor(stream.standard_normal((n, self.n_latent))))
+            decoded = _forward(self.decoder, _tensor(stream.standard_normal((n, self.n_latent))))
             noise = torch.exp(self.log_noise).numpy().astype(np.float64)
-            seen = given.numpy().astype(np.float64)
+            seen = decoded.numpy().astype(np.float64)
         for block in self.layout.blocks:
             if block.modes is not None:
                 seen[:, block.start] = np.tanh(seen[:, block.start])
@@ -339,17 +340,17 @@ Layers = list[tuple["torch.Tensor", "torch.Tensor"]]
 
 
 def _layers(widths: list[int], stream: np.random.Generator) -> Layers:
-    """Return weights and offsets of layers, uniform within 1 / sqrt(width), as torch begins."""
-    found = []
+    """Return initial weights and offsets, uniform within 1 / sqrt(width) as in torch."""
+    layers = []
     for width, to in pairwise(widths):
-        reach = 1 / math.sqrt(width)
-        weights = _tensor(stream.uniform(-reach, reach, (to, width))).requires_grad_()
-        found.append((weights, _tensor(stream.uniform(-reach, reach, to)).requires_grad_()))
-    return found
+        limit = 1 / math.sqrt(width)
+        weights = _tensor(stream.uniform(-limit, limit, (to, width))).requires_grad_()
+        layers.append((weights, _tensor(stream.uniform(-limit, limit, to)).requires_grad_()))
+    return layers
 
 
-def _through(layers: Layers, rows: torch.Tensor) -> torch.Tensor:
-    """Return rows after some layers, with a bend between them."""
+def _forward(layers: Layers, rows: torch.Tensor) -> torch.Tensor:
+    """Pass rows through some layers, with ReLU between them."""
     import torch
 
     for place, (weights, offset) in enumerate(layers):
@@ -367,6 +368,9 @@ class _TvaeFit:
     network: TvaeNetwork
 
     def drawn(self, n: int, stream: np.random.Generator) -> Any:
-        """Return n rows of the user's kind."""
-        parts = [self.network.drawn(min(_PART, n - first), stream) for first in range(0, n, _PART)]
+        """Draw n rows, as a frame of the user's kind."""
+        parts = [
+            self.network.drawn(min(_CHUNK_ROWS, n - first), stream)
+            for first in range(0, n, _CHUNK_ROWS)
+        ]
         return self.rows.frame(np.concatenate(parts))
