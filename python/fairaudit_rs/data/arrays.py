@@ -111,7 +111,7 @@ class ArraySource:
     def with_counts(self, key: str) -> ArraySource:
         """Return this source with ``key`` as its checked column of people per row.
 
-        Rows that count 0 people are dropped, and with them groups that have no other rows.
+        Rows of 0 people are dropped, and with them groups that have no other rows.
         """
         values = self.numbers(key, key)
         wrong = (values < 0) | (values != np.floor(values))
