@@ -48,13 +48,13 @@ def solve_program(
     unit, n_scales = float(np.median(cost)) or most or 1.0, 0
     while True:
         ceiling = _CEILING * unit
-        found = _solve_scaled(np.minimum(cost, ceiling) / unit, matrix, low, high, upper)
-        if found is None:
+        solution = _solve_scaled(np.minimum(cost, ceiling) / unit, matrix, low, high, upper)
+        if solution is None:
             return None
-        used = float(cost[found.values > 0].max(initial=0.0))
+        used = float(cost[solution.values > 0].max(initial=0.0))
         too_dear, too_cheap = used > ceiling, 0 < used < unit / _CEILING**0.5
         if n_scales == _MOST_SCALES or not (too_dear or too_cheap):
-            return Solution(found.values, found.duals * unit)
+            return Solution(solution.values, solution.duals * unit)
         unit, n_scales = used, n_scales + 1
 
 
@@ -152,8 +152,8 @@ class GrowingProgram:
         status = self._solver.getModelStatus()
         if status != self._highspy.HighsModelStatus.kOptimal:
             raise InternalError(f"HiGHS ended with {status.name}; please report it")
-        found = self._solver.getSolution()
-        return Solution(np.array(found.col_value), np.array(found.row_dual))
+        solution = self._solver.getSolution()
+        return Solution(np.array(solution.col_value), np.array(solution.row_dual))
 
 
 def _vertex(

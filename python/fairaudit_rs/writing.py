@@ -86,40 +86,45 @@ class _Target:
     in_place: bool
 
 
-def _target(name: str, given: object) -> _Target:
+def _target(name: str, raw_path: object) -> _Target:
     """Return the file that a path leads to, after checking that it can be written."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise ArgumentTypeError(f"{name} is {given!r}; accepted: the path of a file", argument=name)
-    path, is_handle = _follow(name, Path(given))
+    if not isinstance(raw_path, str | os.PathLike) or not isinstance(os.fspath(raw_path), str):
+        raise ArgumentTypeError(
+            f"{name} is {raw_path!r}; accepted: the path of a file", argument=name
+        )
+    path, is_handle = _follow(name, Path(raw_path))
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
-        found = None
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{name} is {given}, which is a directory; accepted: a file", argument=name)
-    if found is not None and not os.access(path, os.W_OK):
+        status = None
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise FileError(
-            f"{name} is {given}, which is write-protected; accepted: a file that can be written",
+            f"{name} is {raw_path}, which is a directory; accepted: a file", argument=name
+        )
+    if status is not None and not os.access(path, os.W_OK):
+        raise FileError(
+            f"{name} is {raw_path}, which is write-protected; accepted: a file that can be written",
             argument=name,
         )
-    regular = found is not None and stat.S_ISREG(found.st_mode)
-    in_place = found is not None and (is_handle or not regular)
+    regular = status is not None and stat.S_ISREG(status.st_mode)
+    in_place = status is not None and (is_handle or not regular)
     if not in_place and not path.parent.is_dir():
         raise FileError(
-            f"{name} is {given}, but its directory does not exist. Create it first.", argument=name
+            f"{name} is {raw_path}, but its directory does not exist. Create it first.",
+            argument=name,
         )
     if not in_place and not os.access(path.parent, os.W_OK | os.X_OK):
         raise FileError(
-            f"{name} is {given}, but its directory is write-protected. Choose another one.",
+            f"{name} is {raw_path}, but its directory is write-protected. Choose another one.",
             argument=name,
         )
-    mode = None if found is None else stat.S_IMODE(found.st_mode)
+    mode = None if status is None else stat.S_IMODE(status.st_mode)
     return _Target(path=path, mode=mode, regular=regular, in_place=in_place)
 
 
-def _follow(name: str, given: Path) -> tuple[Path, bool]:
+def _follow(name: str, start: Path) -> tuple[Path, bool]:
     """Follow links; return the final path, and whether it is the handle of an open file."""
-    path = given
+    path = start
     for _ in range(_MOST_LINKS):
         path = path.parent.resolve() / path.name
         if str(path).startswith(_HANDLES) and path.exists():
@@ -128,7 +133,7 @@ def _follow(name: str, given: Path) -> tuple[Path, bool]:
             return path, False
         path = path.parent / path.readlink()
     raise FileError(
-        f"{name} is {given}, a link that leads back to itself; accepted: the path of a file",
+        f"{name} is {start}, a link that leads back to itself; accepted: the path of a file",
         argument=name,
     )
 

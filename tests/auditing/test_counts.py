@@ -130,7 +130,7 @@ def test_python_takes_counts():
     found = fa.audit(data=counted, counts="people", **given)
     wanted = fa.audit(data=frame, **given)
     assert without_reasons(content(found.to_dict())) == without_reasons(content(wanted.to_dict()))
-    with pytest.raises(fa.errors.ArgumentTypeError, match="y_score does not go with counts"):
+    with pytest.raises(fa.errors.ArgumentTypeError, match="y_score cannot be combined with counts"):
         fa.audit(data=frame, counts="age", y_score="score", **given)
     with pytest.raises(fa.errors.ArgumentTypeError, match="model and X do not go with counts"):
         fa.audit(data=frame, counts="age", X=frame.select("age"), **given)
@@ -150,9 +150,9 @@ def test_two_models_on_counts(here):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--weight", "age"), "--weight does not go with"),
-        (("--clusters", "age"), "--clusters does not go with"),
-        (("--y-score", "age"), "--y-score does not go with"),
+        (("--weight", "age"), "error: --weight "),
+        (("--clusters", "age"), "error: --clusters "),
+        (("--y-score", "age"), "error: --y-score "),
     ],
 )
 def test_what_needs_people_is_refused_with_the_reason(options, message, command, here):
@@ -256,7 +256,7 @@ def test_columns_of_a_policy_file_give_way_to_those_of_counts(here):
     [
         (("--y-pred", "approved"), "--y-pred is 'approved', and DATA holds counts with columns of"),
         (("--strata", "place"), "--strata is 'place', and DATA holds counts with columns of its"),
-        (("--weight", "age"), "--weight needs the rows themselves"),
+        (("--weight", "age"), "--weight needs the rows"),
         (("-s", "age"), "column 'age' does not exist; the cells have: 'sex'"),
         (("--favourable", "yes"), "--favourable is 'yes', which is no value of labels and decis"),
     ],

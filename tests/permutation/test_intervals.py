@@ -230,7 +230,7 @@ class TestArguments:
         for options in ({"clusters": "c"}, {"sample_weight": "w"}):
             with pytest.raises(errors.ArgumentTypeError, match="data is a Cells object, which"):
                 function(data=cells, metric="tpr", **margin, **options)
-        with pytest.raises(errors.ArgumentTypeError, match="y_true does not go with data=cells"):
+        with pytest.raises(errors.ArgumentTypeError, match="y_true cannot be combined with data"):
             function(y_true, data=cells, metric="tpr", **margin)
         with pytest.raises(errors.ArgumentTypeError, match="mean_squared_error needs the rows"):
             function(data=cells, metric="mse", **margin)

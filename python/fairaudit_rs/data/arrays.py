@@ -83,13 +83,13 @@ class ArraySource:
             else self._people_per_row(self.people_column, score is not None)
         )
         if repeats is None:
-            found = _native.tabulate(native, limits, call, score=scores)
+            tabulated = _native.tabulate(native, limits, call, score=scores)
         else:
-            found = _native.tabulate(native, limits, call, cells=True)
-        rows, codes = found.value_rows, found.codes
-        counts, score_sums = found.counts.astype(np.int64), found.score_sums
+            tabulated = _native.tabulate(native, limits, call, cells=True)
+        rows, codes = tabulated.value_rows, tabulated.codes
+        counts, score_sums = tabulated.counts.astype(np.int64), tabulated.score_sums
         if repeats is not None:
-            cell = found.cell_of_row
+            cell = tabulated.cell_of_row
             assert cell is not None
             # Whole numbers below 2^53 add up exactly.
             counts = np.bincount(cell, repeats, len(counts)).astype(np.int64)
@@ -288,8 +288,8 @@ class JointEncoding:
         counts = np.zeros(len(codes), dtype=np.int64)
         np.add.at(counts, part_of, self.counts.counts)
         values = [self.counts.values[column] for column in columns]
-        found = CombinationCounts(values=values, codes=codes, counts=counts)
-        return found, part_of.astype(self.cell.dtype)[self.cell]
+        part_counts = CombinationCounts(values=values, codes=codes, counts=counts)
+        return part_counts, part_of.astype(self.cell.dtype)[self.cell]
 
 
 @dataclass

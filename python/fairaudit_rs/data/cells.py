@@ -257,8 +257,8 @@ class Cells:
             ("stratum", self.strata_names, self.strata, self.stratum),
         ):
             for i, name in enumerate(names):
-                held = [None if is_missing_group(key[i]) else key[i] for key in keys]
-                labels = label_series(f"{kind}:{name}", held)
+                group_labels = [None if is_missing_group(key[i]) else key[i] for key in keys]
+                labels = label_series(f"{kind}:{name}", group_labels)
                 columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
         for name in ("y_true", "y_pred"):
             if self._has(name):

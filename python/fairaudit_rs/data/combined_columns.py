@@ -136,29 +136,29 @@ def _check_rows(
     row = pl.int_range(pl.len())
     checks = [several.sum().alias("several"), row.filter(several).first().alias("row")]
     for place, (column, flag) in enumerate(flags.items()):
-        held = pl.col(column)
-        wrong = flag.is_null() & _is_known(held, frame.collect_schema()[column])
-        checks.append(held.filter(wrong).first().cast(pl.String).alias(f"wrong {place}"))
+        value = pl.col(column)
+        wrong = flag.is_null() & _is_known(value, frame.collect_schema()[column])
+        checks.append(value.filter(wrong).first().cast(pl.String).alias(f"wrong {place}"))
     with reading_errors(origin):
-        found = frame.select(checks).collect(engine="streaming").row(0, named=True)
+        report = frame.select(checks).collect(engine="streaming").row(0, named=True)
     for place, column in enumerate(flags):
-        if found[f"wrong {place}"] is not None:
+        if report[f"wrong {place}"] is not None:
             raise DataError(
-                f"column {column!r} holds {found[f'wrong {place}']!r}; accepted: 0 and 1, or true "
+                f"column {column!r} holds {report[f'wrong {place}']!r}; accepted: 0 and 1, or true "
                 "and false, in columns that are combined",
                 argument=argument,
             )
-    if found["several"]:
-        flags_of_row = frame.slice(found["row"], 1).select(**flags).collect().row(0, named=True)
+    if report["several"]:
+        flags_of_row = frame.slice(report["row"], 1).select(**flags).collect().row(0, named=True)
         both = " and ".join(repr(column) for column, is_one in flags_of_row.items() if is_one)
-        rest = found["several"] - 1
+        rest = report["several"] - 1
         more = f" and in {rest:,} other rows" if rest else ""
         raise DataError(
-            f"columns {both} are 1 in the same row, row {found['row']:,} (the first is 0){more}. "
+            f"columns {both} are 1 in the same row, row {report['row']:,} (the first is 0){more}. "
             "Combine only columns of which at most one is 1 in each row.",
             argument=argument,
         )
 
 
-def _is_known(held: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    return held.is_not_null() & held.is_not_nan() if dtype.is_float() else held.is_not_null()
+def _is_known(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    return value.is_not_null() & value.is_not_nan() if dtype.is_float() else value.is_not_null()

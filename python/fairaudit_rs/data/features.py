@@ -114,8 +114,8 @@ def gaps_of(X: Any, feature_names: tuple[str, ...] | None = None) -> NDArray[np.
 def _is_missing(column: Any) -> NDArray[np.bool_]:
     if is_pandas(column):
         return np.asarray(column.isna(), dtype=bool)
-    found = column.is_null()
-    return np.asarray(found | column.is_nan() if column.dtype.is_float() else found, dtype=bool)
+    is_null = column.is_null()
+    return np.asarray(is_null | column.is_nan() if column.dtype.is_float() else is_null, dtype=bool)
 
 
 def _filled(name: str, column: Any, fill: Fill) -> tuple[str, Any]:
@@ -136,8 +136,8 @@ def _by_place(
 ) -> list[tuple[int, Any]]:
     """Return the replacements for missing values of an array, by position."""
     place: dict[str | int, Any] = {name: i for i, name in enumerate(names or ())}
-    found = [(place.get(key, key), value) for key, value in (fill or {}).items()]
-    return [(i, value) for i, value in found if isinstance(i, int) and i < n_columns]
+    entries = [(place.get(key, key), value) for key, value in (fill or {}).items()]
+    return [(i, value) for i, value in entries if isinstance(i, int) and i < n_columns]
 
 
 def named_columns(X: Any) -> list[tuple[str, Column]]:
@@ -185,16 +185,16 @@ def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
 
 def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
     """Return the column of a name; raise unless there is exactly one."""
-    found = [column for column in columns if column[0] == name]
-    if not found:
+    matches = [column for column in columns if column[0] == name]
+    if not matches:
         raise ColumnError(
             f"X has no column {name!r}, which is a feature of the model. Its columns: "
             f"{list_some([name for name, _ in columns], 20)}",
             argument="X",
         )
-    if len(found) > 1:
-        raise DataError(f"X has {len(found)} columns {name!r}. Use each name once.", argument="X")
-    return found[0]
+    if len(matches) > 1:
+        raise DataError(f"X has {len(matches)} columns {name!r}. Use each name once.", argument="X")
+    return matches[0]
 
 
 def _stacked(columns: list[tuple[str, Any]], n_rows: int) -> NDArray[np.float64]:

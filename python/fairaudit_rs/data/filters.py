@@ -86,10 +86,10 @@ class _FilterParser:
     def __init__(self, text: str, schema: Mapping[str, pl.DataType]) -> None:
         self.text, self.schema = text, schema
         self.tokens = self._tokens()
-        self.at = self.depth = 0
+        self.position = self.depth = 0
 
     def _tokens(self) -> list[tuple[str, str]]:
-        found, place = [], 0
+        tokens, place = [], 0
         text = self.text.rstrip()
         while place < len(text):
             token = _TOKEN.match(text, place)
@@ -98,27 +98,29 @@ class _FilterParser:
             kind, value = token.lastgroup, token[token.lastgroup]
             if kind == "word" and value.lower() in _KEYWORDS:
                 kind, value = "keyword", value.lower()
-            found.append((kind, value))
+            tokens.append((kind, value))
             place = token.end()
-        return found
+        return tokens
 
     def _wrong(self, why: str) -> ArgumentError:
         return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}", argument="where")
 
     def _next(self) -> tuple[str, str]:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
+        return (
+            self.tokens[self.position] if self.position < len(self.tokens) else ("end", "the end")
+        )
 
     def _take(self) -> tuple[str, str]:
         token = self._next()
-        self.at += 1
+        self.position += 1
         return token
 
     def _takes(self, *values: str) -> bool:
         """Take the next tokens and return True if they are these words and signs."""
-        ahead = self.tokens[self.at : self.at + len(values)]
+        ahead = self.tokens[self.position : self.position + len(values)]
         if [value for kind, value in ahead if kind in ("keyword", "sign")] != list(values):
             return False
-        self.at += len(values)
+        self.position += len(values)
         return True
 
     def whole(self) -> pl.Expr:
@@ -173,8 +175,8 @@ class _FilterParser:
             return column.is_not_null() if negated else column.is_null()
         negated = self._takes("not")
         if self._takes("in"):
-            found = column.is_in(self._several(name, dtype))
-            return ~found if negated else found
+            is_member = column.is_in(self._several(name, dtype))
+            return ~is_member if negated else is_member
         kind, sign = self._take()
         if negated or kind != "sign" or sign not in _COMPARISONS:
             raise self._wrong(f"{sign!r} follows column {name!r}, where a comparison is needed")

@@ -163,12 +163,12 @@ class FrameSource:
             value = pl.col(name).cast(pl.Float64)
             whole = value.is_finite() & (value >= 0) & (value == value.floor())
             wrong = ~whole.fill_null(value=False)
-            found = self.frame.select(
+            summary = self.frame.select(
                 wrong.sum().alias("n"),
                 value.filter(wrong).first().alias("example"),
                 value.sum().alias("total"),
             ).collect(engine="streaming")
-        n_wrong, example, total = found.row(0)
+        n_wrong, example, total = summary.row(0)
         if n_wrong:
             shown = "missing" if example is None else f"{example:g}"
             raise DataError(
@@ -235,11 +235,11 @@ def factorize(
     for name in names:
         keys = table.select(key=_key(name, table.schema[name]))
         distinct = keys.unique(maintain_order=True)
-        held = distinct["key"].to_list()
+        labels = distinct["key"].to_list()
         if isinstance(distinct.schema["key"], pl.Enum):
             ranked = {label: label for label in in_order(distinct.schema["key"].categories)}
-            held = [ranked.get(label) for label in held]
-        values.append(held)
+            labels = [ranked.get(label) for label in labels]
+        values.append(labels)
         place = distinct.with_row_index("code")
         joined = keys.join(place, on="key", how="left", nulls_equal=True, maintain_order="left")
         codes.append(joined["code"].cast(pl.Int64).to_numpy())

@@ -23,18 +23,18 @@ def index_of(value: Any) -> Any:
     return value.index if hasattr(value, "iloc") else value if hasattr(value, "nlevels") else None
 
 
-def indices_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def indices_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the indices of all series and frames among, or inside of, some arguments."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+    indices_by_name: dict[str, Any] = {}
+    for name, value in arguments.items():
         parts = {name: value}
         if isinstance(value, Mapping):
             parts = {f"{name} {part!r}": column for part, column in value.items()}
         elif isinstance(value, list | tuple) and any(map(is_pandas, value)):
             parts = {f"{name} {i + 1}": column for i, column in enumerate(value)}
         indices = {part: index_of(column) for part, column in parts.items()}
-        found |= {part: index for part, index in indices.items() if index is not None}
-    return found
+        indices_by_name |= {part: index for part, index in indices.items() if index is not None}
+    return indices_by_name
 
 
 def check_indices(indices: Mapping[str, Any]) -> Any:

@@ -125,14 +125,14 @@ def missing_texts(
     """Return the texts that are read as missing: feature, text and number of rows."""
     if missing is not None:
         return ()
-    found = []
+    entries = []
     for column, name in enumerate(names):
         for code, value in enumerate(counted.values[column]):
             text = _plain(value)
             if is_missing_text(text):
                 n_rows = int(counted.counts[counted.codes[:, column] == code].sum())
-                found.append((name, str(text), n_rows))
-    return tuple(sorted(entry for entry in found if entry[2]))
+                entries.append((name, str(text), n_rows))
+    return tuple(sorted(entry for entry in entries if entry[2]))
 
 
 def label_matches(label: Label, wanted: Any) -> bool:
@@ -305,8 +305,8 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
     shown = sorted(values, key=sort_key)
     coded = is_coded(values)
     wanted = _plain(pos_label)
-    found = any(label_matches(value, wanted) for value in values)
-    if pos_label is None or (coded and isinstance(wanted, str) and not found):
+    occurs = any(label_matches(value, wanted) for value in values)
+    if pos_label is None or (coded and isinstance(wanted, str) and not occurs):
         if coded:
             return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
         text = any(isinstance(value, float) for value in values)
@@ -318,7 +318,7 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
             argument=name,
             mentions=("pos_label",),
         )
-    if not found and len(values) > 1:
+    if not occurs and len(values) > 1:
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {name}; it holds "
             f"{list_some(shown)}",

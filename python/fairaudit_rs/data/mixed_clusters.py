@@ -67,8 +67,8 @@ def resolve_mixed_clusters(
     inside = mixed[cluster] & (code >= 0)
     if how == "refuse":
         row = int(inside.argmax())
-        held = np.unique(code[inside & (cluster == cluster[row])]).tolist()
-        groups = ", ".join(repr(group_name(group_label(keys[at]))) for at in held[:_SHOWN])
+        mixed_groups = np.unique(code[inside & (cluster == cluster[row])]).tolist()
+        groups = ", ".join(repr(group_name(group_label(keys[at]))) for at in mixed_groups[:_SHOWN])
         raise DataError(
             f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group: cluster "
             f"{name_of(row)} has rows in {groups}. Pass "

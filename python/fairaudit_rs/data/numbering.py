@@ -52,25 +52,25 @@ def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     last = values[:0]
     for part in split_ranges(len(values)):
         rows = order[part]
-        held = values[rows]
-        before = np.concatenate([last, held[:-1]])
-        differs = held[len(held) - len(before) :] != before
+        ordered = values[rows]
+        before = np.concatenate([last, ordered[:-1]])
+        differs = ordered[len(ordered) - len(before) :] != before
         if values.dtype.kind == "f":
-            differs &= ~(np.isnan(held[len(held) - len(before) :]) & np.isnan(before))
+            differs &= ~(np.isnan(ordered[len(ordered) - len(before) :]) & np.isnan(before))
         # The very first value is new.
-        new = np.concatenate([np.ones(len(held) - len(before), dtype=np.bool_), differs])
+        new = np.concatenate([np.ones(len(ordered) - len(before), dtype=np.bool_), differs])
         codes[rows] = n + np.cumsum(new) - 1
         n += int(np.count_nonzero(new))
-        last = held[-1:]
+        last = ordered[-1:]
     return codes, n
 
 
 def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
     """Return the code of each unit, taken from its last row."""
-    found = np.zeros(n_units, dtype=codes.dtype)
+    unit_codes = np.zeros(n_units, dtype=codes.dtype)
     for part in split_ranges(len(unit)):
-        found[unit[part]] = codes[part]
-    return found
+        unit_codes[unit[part]] = codes[part]
+    return unit_codes
 
 
 def differing_rows(

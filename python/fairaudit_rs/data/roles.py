@@ -39,12 +39,12 @@ class Roles:
 
 def read_roles(
     data: Any,
-    given: Mapping[str, Any],
+    single: Mapping[str, Any],
     several: Mapping[str, Any],
     extra: Sequence[str],
     rows_for: str | None,
 ) -> Roles:
-    """Read the roles; ``given`` has single columns, ``several`` may have more than one per role."""
+    """Read the roles; ``single`` has one column per role, ``several`` may have more."""
     if several["sensitive_features"] is None and not isinstance(data, Cells):
         raise ArgumentTypeError(
             "sensitive_features is missing. Pass an array of group labels, several of them in a "
@@ -53,7 +53,7 @@ def read_roles(
             mentions=("data",),
             code="missing-argument",
         )
-    _check_counts(given, several)
+    _check_counts(single, several)
     if data is None and extra:
         raise ArgumentTypeError(
             f"column {extra[0]!r} is named by the metric. Pass the frame that holds it as data=.",
@@ -62,20 +62,20 @@ def read_roles(
             code="missing-argument",
         )
     if data is None:
-        return _of_arrays(given, several)
+        return _of_arrays(single, several)
     if isinstance(data, Cells):
         if rows_for is not None:
             CellsSource(data).in_memory(rows_for)
-        return _of_cells(data, given, several, extra)
-    return _of_data(data, given, several, extra)
+        return _of_cells(data, single, several, extra)
+    return _of_data(data, single, several, extra)
 
 
-def _check_counts(given: Mapping[str, Any], several: Mapping[str, Any]) -> None:
+def _check_counts(single: Mapping[str, Any], several: Mapping[str, Any]) -> None:
     """Raise if counts come with weights or clusters."""
-    if given["counts"] is None:
+    if single["counts"] is None:
         return
     for name, value, why in (
-        ("sample_weight", given["sample_weight"], "the people of a row have no separate weights"),
+        ("sample_weight", single["sample_weight"], "the people of a row have no separate weights"),
         (
             "clusters",
             several["clusters"],
@@ -92,12 +92,12 @@ def _check_counts(given: Mapping[str, Any], several: Mapping[str, Any]) -> None:
 
 
 def _of_cells(
-    cells: Cells, given: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
+    cells: Cells, single: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
 ) -> Roles:
     """Read the roles of cells, which contain their columns and strata."""
     source = CellsSource(cells)
     of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance", "counts")
-    rows_only = {**given, **several, **dict.fromkeys(extra, True)}
+    rows_only = {**single, **several, **dict.fromkeys(extra, True)}
     for name in (*of_rows, "first", "second", *extra):
         if rows_only[name] is not None:
             source.in_memory(name)
@@ -124,26 +124,26 @@ def _of_cells(
     )
 
 
-def _of_arrays(given: Mapping[str, Any], several: Mapping[str, Any]) -> Roles:
-    for name, value in given.items():
+def _of_arrays(single: Mapping[str, Any], several: Mapping[str, Any]) -> Roles:
+    for name, value in single.items():
         if isinstance(value, str):
             raise ArgumentTypeError(
                 f"{name} is the text {value!r}. To name a column, pass data= too.",
                 argument=name,
                 mentions=("data",),
             )
-    columns, keys, names = _arrays(given, several)
+    columns, keys, names = _arrays(single, several)
     check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
-    indices = indices_of({**given, **several})
-    return _in_memory(columns, keys, names, frozenset(set(columns) & set(given)), indices)
+    indices = indices_of({**single, **several})
+    return _in_memory(columns, keys, names, frozenset(set(columns) & set(single)), indices)
 
 
 def _arrays(
-    given: Mapping[str, Any], several: Mapping[str, Any]
+    single: Mapping[str, Any], several: Mapping[str, Any]
 ) -> tuple[dict[str, Column], dict[str, tuple[str, ...]], dict[str, str]]:
     """Return arrays by role, the keys of attributes by role, and the names of attributes by key."""
     columns: dict[str, Column] = {
-        name: column_array(name, value) for name, value in given.items() if value is not None
+        name: column_array(name, value) for name, value in single.items() if value is not None
     }
     names: dict[str, str] = {}
     keys = {
@@ -187,13 +187,13 @@ def _is_named(value: Any, data: Any) -> bool:
 
 
 def _of_data(
-    data: Any, given: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
+    data: Any, single: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
 ) -> Roles:
-    asked = {name: value for name, value in {**given, **several}.items() if value is not None}
+    asked = {name: value for name, value in {**single, **several}.items() if value is not None}
     beside = {
         name: value
         for name, value in asked.items()
-        if not (isinstance(value, str) if name in given else _is_named(value, data))
+        if not (isinstance(value, str) if name in single else _is_named(value, data))
     }
     for name in beside:
         _check_beside(name, beside[name], data)
@@ -205,11 +205,11 @@ def _of_data(
             "sensitive_features is empty; accepted: at least one name",
             argument="sensitive_features",
         )
-    roles = {name: asked[name] for name in given if name in asked.keys() - beside}
+    roles = {name: asked[name] for name in single if name in asked.keys() - beside}
     names = {f"{role}:{name}": name for role, some in named.items() for name in some}
     wanted = roles | names | {f"extra:{name}": name for name in extra}
     keys = {role: tuple(f"{role}:{name}" for name in some) for role, some in named.items()}
-    everything = frozenset(name for name in given if name in asked)
+    everything = frozenset(name for name in single if name in asked)
     if not (beside or is_pandas(data) or isinstance(data, Mapping)):
         frame = frame_source(data, wanted)
         return Roles(
@@ -223,7 +223,7 @@ def _of_data(
     columns = _columns_of(data, wanted)
     if beside:
         more, more_keys, more_names = _arrays(
-            {name: beside[name] for name in given if name in beside},
+            {name: beside[name] for name in single if name in beside},
             {name: beside[name] for name in several if name in beside},
         )
         # A stream can be read only once.

@@ -29,10 +29,10 @@ _MISSING = np.uint64(0x5851F42D4C957F2D)
 
 def row_hashes(columns: Sequence[Column]) -> Hashes:
     """Return a hash of the values of each row."""
-    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    hashes = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
-        found = _mixed(found + _STEP + _bits(column))
-    return found
+        hashes = _mixed(hashes + _STEP + _bits(column))
+    return hashes
 
 
 def row_keys(hashes: Hashes, seed: int) -> Hashes:

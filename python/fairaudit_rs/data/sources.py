@@ -108,6 +108,7 @@ class CellsSource:
             f"data is a Cells object, which holds counts; {needed_by} needs the rows. "
             "Pass the rows instead.",
             argument="data",
+            mentions=(needed_by,),
         )
 
 

@@ -63,7 +63,7 @@ def ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
     """Convert the ordered dictionaries of an Arrow table to polars enums, which keep the order."""
     import polars as pl
 
-    found = {}
+    enums = {}
     names = getattr(value, "column_names", ())
     # In a Spark frame, `column_names` is a column and not a list.
     for name in names if isinstance(names, list) else ():
@@ -73,8 +73,8 @@ def ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
                 column = column.unify_dictionaries().combine_chunks()
             labels = column.dictionary.to_pylist()
             if all(isinstance(label, str) for label in labels):
-                found[name] = pl.col(name).cast(pl.Enum(labels))
-    return found
+                enums[name] = pl.col(name).cast(pl.Enum(labels))
+    return enums
 
 
 def parquet_by_pyarrow(file: str) -> Any:

@@ -95,7 +95,7 @@ class AuditTable:
         decisions or scores of two models that are compared. If ``rows_for`` names something that
         needs rows, cells raise an error with this name.
         """
-        given = {
+        single = {
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,
@@ -115,7 +115,7 @@ class AuditTable:
                 mentions=("clusters",),
                 code="missing-argument",
             )
-        read = read_roles(data, given, several, extra, rows_for)
+        read = read_roles(data, single, several, extra, rows_for)
         return cls(
             source=read.source,
             sensitive_features=read.sensitive_features,

@@ -106,10 +106,10 @@ class TextFormat:
         """
         if self.columns:
             return list(self.columns)
-        found = [name.strip() for name in self.header(file)]
+        names = [name.strip() for name in self.header(file)]
         return [
-            numbered_name(name, place) if found.count(name) > 1 else name
-            for place, name in enumerate(found, 1)
+            numbered_name(name, place) if names.count(name) > 1 else name
+            for place, name in enumerate(names, 1)
         ]
 
     def frame(self, file: str) -> pl.LazyFrame:
@@ -222,12 +222,12 @@ def repeats_of(name: str, names: Sequence[str]) -> list[str]:
 
 def hint_of(names: Sequence[str]) -> str:
     """Return a hint for a file that seems to have a single column."""
-    found = separator_in(names)
-    if found is None:
+    separator = separator_in(names)
+    if separator is None:
         return ""
     return (
-        f". Columns may be separated by {found!r}: --delimiter "
-        f"{'tab' if found == chr(9) else repr(found)} (from Python: read it into a frame)"
+        f". Columns may be separated by {separator!r}: --delimiter "
+        f"{'tab' if separator == chr(9) else repr(separator)} (from Python: read it into a frame)"
     )
 
 

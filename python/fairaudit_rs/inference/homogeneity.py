@@ -91,8 +91,8 @@ def _expected(odds: float, n: Floats, m: Floats, t: Floats) -> Floats:
     c = -odds * n * t
     # The root between max(0, t - m) and min(n, t), in the form that avoids cancellation.
     root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
-    found: Floats = -2 * c / (b + root)
-    return np.clip(found, np.maximum(0.0, t - m), np.minimum(n, t))
+    hits: Floats = -2 * c / (b + root)
+    return np.clip(hits, np.maximum(0.0, t - m), np.minimum(n, t))
 
 
 def permuted_homogeneity(
@@ -161,8 +161,8 @@ def permuted_homogeneity(
         order = np.argsort(
             codes + generator.random((min(at_once, n_replicates - start), len(group))), axis=1
         )
-        found = _spread(centred, below, codes, group[order], n_strata)
-        extreme += int((np.isnan(found) | (found >= statistic * (1 - 1e-12))).sum())
+        replicates = _spread(centred, below, codes, group[order], n_strata)
+        extreme += int((np.isnan(replicates) | (replicates >= statistic * (1 - 1e-12))).sum())
     return Homogeneity(
         method="permutation",
         statistic=statistic,

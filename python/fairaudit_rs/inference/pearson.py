@@ -106,5 +106,5 @@ def _standardized(
     else:
         means = np.bincount(parts, weights=column) / np.bincount(parts)
         centred = column - means[parts]
-    found: NDArray[np.float64] = centred / math.sqrt(float((centred * centred).mean()))
-    return found
+    standardized: NDArray[np.float64] = centred / math.sqrt(float((centred * centred).mean()))
+    return standardized

@@ -89,7 +89,7 @@ def times_to_show_all_within(
             return math.inf
         return times_to_show_within(values[i] - values[j], error, tolerance, level, promised)
     seen, spread = np.asarray(values), np.sqrt(np.asarray(variances))
-    first, second = (np.array([pair[at] for pair in pairs]) for at in (0, 1))
+    first, second = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
     errors = np.array([pair[2] for pair in pairs])
     room = tolerance - np.abs(seen[first] - seen[second])
     if not (np.all(room > 0) and np.all(np.isfinite(errors)) and np.all(np.isfinite(spread))):

@@ -145,13 +145,15 @@ def from_dict(content: Mapping[str, Any]) -> Any:
         )
     public = import_module(__name__.partition(".")[0])
     kind = content.get("kind")
-    found = getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Serializable)):
+    result_class = (
+        getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
+    )
+    if not (isinstance(result_class, type) and issubclass(result_class, Serializable)):
         raise DataError(
             f"kind is {kind!r}; accepted: the class of a result, as `to_dict` names it",
             argument="content",
         )
-    return found.from_dict(content)
+    return result_class.from_dict(content)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -83,7 +83,7 @@ def decode_value(content: Any, hint: Any = Any) -> Any:
     """Decode a value that `encode_value` wrote; ``hint`` is its annotation."""
     optional = content is None and _allows_none(hint)
     hint = _of_one(hint)
-    origin, found = get_origin(hint), get_args(hint)
+    origin, type_args = get_origin(hint), get_args(hint)
     if optional:
         return None
     if hint is float:
@@ -93,15 +93,16 @@ def decode_value(content: Any, hint: Any = Any) -> Any:
             raise DataError(f"holds {content!r}; accepted: {hint.__name__}")
         return content
     if origin is Literal:
-        if not isinstance(content, str | int) or content not in found:
-            words = ", ".join(map(repr, found))
+        if not isinstance(content, str | int) or content not in type_args:
+            words = ", ".join(map(repr, type_args))
             raise DataError(f"holds {content!r}; accepted: {words}")
         return content
     if origin is np.ndarray:
-        return _decode_array(content, np.dtype(get_args(found[1])[0]))
+        return _decode_array(content, np.dtype(get_args(type_args[1])[0]))
     if origin is dict:
         return {
-            _label(key): decode_value(entry, found[1]) for key, entry in _mapping(content).items()
+            _label(key): decode_value(entry, type_args[1])
+            for key, entry in _mapping(content).items()
         }
     if origin in (tuple, list):
         if not isinstance(content, list):
@@ -167,10 +168,10 @@ def _of_one(hint: Any) -> Any:
 
 def _entries(hint: Any, value: Any) -> tuple[Any, ...]:
     """Return the annotations of the entries of a list or tuple."""
-    found = get_args(hint) if get_origin(hint) in (tuple, list) else (Any, ...)
-    if get_origin(hint) is list or found[-1] is ...:
-        return (found[0],) * len(value)
-    return found
+    type_args = get_args(hint) if get_origin(hint) in (tuple, list) else (Any, ...)
+    if get_origin(hint) is list or type_args[-1] is ...:
+        return (type_args[0],) * len(value)
+    return type_args
 
 
 # -- numbers and arrays ------------------------------------------------------------------------

@@ -72,13 +72,13 @@ def fold_notes(notes: Sequence[str], names: Sequence[str]) -> list[str]:
     The result is the first note with the groups of the others and the number of notes.
     """
     longest_first = map(re.escape, sorted(names, key=len, reverse=True))
-    found = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
+    name_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
     kinds: dict[str, list[str]] = {}
     for note in notes:
-        kinds.setdefault(_NUMBER.sub("#", found.sub("@", note)), []).append(note)
+        kinds.setdefault(_NUMBER.sub("#", name_pattern.sub("@", note)), []).append(note)
     lines = []
     for alike in kinds.values():
-        named = [found.findall(note) for note in alike]
+        named = [name_pattern.findall(note) for note in alike]
         # Ordinary words that equal a group name are the same in all notes.
         differ = [i for i, column in enumerate(zip(*named, strict=True)) if len(set(column)) > 1]
         if len(alike) < _FOLDED or not differ:
