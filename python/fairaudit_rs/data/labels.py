@@ -316,7 +316,7 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
             f"pos_label, such as pos_label={shown[-1]!r}"
             + ("; scores belong in y_score" if text and name.startswith("y_") else ""),
             argument=name,
-            mentions=("pos_label",),
+            mentions=("pos_label", "y_score"),
         )
     if not occurs and len(values) > 1:
         raise ArgumentError(

@@ -105,8 +105,8 @@ class CellsSource:
     def in_memory(self, needed_by: str = "this") -> ArraySource:
         """Raise, since cells hold counts and no rows."""
         raise ArgumentTypeError(
-            f"data is a Cells object, which holds counts; {needed_by} needs the rows. "
-            "Pass the rows instead.",
+            f"data is a Cells object, which holds counts; {needed_by} needs the rows "
+            "themselves. Pass them instead.",
             argument="data",
             mentions=(needed_by,),
         )

@@ -536,4 +536,5 @@ class AuditTable:
             f"{shown} has more than {error.limit:,} distinct values. {hint}.",
             (error.column, error.limit),
             argument=role,
+            mentions=("y_score",),
         )
