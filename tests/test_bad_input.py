@@ -24,7 +24,7 @@ def changed(old, new):
 KINDS = {
     # files
     "no such file": ({}, ("none.csv", *ROLES), "no such file"),
-    "no file fits": ({}, ("none*.parquet", *ROLES), "no file fits it as a pattern"),
+    "no file fits": ({}, ("none*.parquet", *ROLES), "no file matches it as a pattern"),
     "a folder without data": ({}, (".", *ROLES), "without Parquet files"),
     "another kind of file": ({"a.xlsx": b"PK"}, ("a.xlsx", *ROLES), "type .xlsx; accepted"),
     "empty": ({"a.csv": b""}, ("a.csv", *ROLES), "cannot be read"),

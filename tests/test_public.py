@@ -36,18 +36,18 @@ def typed_names():
 def test_the_table_is_what_type_checkers_see():
     typed = typed_names()
     assert {name for name, module in typed.items() if module is None} == set(ROOMS)
-    assert {name: module for name, module in typed.items() if module} == fa._HOMES
+    assert {name: module for name, module in typed.items() if module} == fa._MODULE_OF
 
 
 def test_every_name_is_listed_and_there():
-    assert set(fa.__all__) == {*fa._HOMES, *ROOMS, "__version__"}
+    assert set(fa.__all__) == {*fa._MODULE_OF, *ROOMS, "__version__"}
     for name in fa.__all__:
         assert name in dir(fa)
         assert getattr(fa, name) is getattr(fa, name)
 
 
 def test_the_table_names_where_things_are_defined():
-    for name, module in fa._HOMES.items():
+    for name, module in fa._MODULE_OF.items():
         assert getattr(fa, name).__module__ == f"fairaudit_rs.{module}"
 
 

@@ -129,7 +129,7 @@ def test_parquet_files_name_their_columns(option, here):
     rows().write_parquet("loans.parquet")
     found = run("audit", "loans.parquet", *ROLES, *option)
     assert found.exit_code == 2
-    assert f"{option[0]} does not go with Parquet files" in found.stderr
+    assert f"{option[0]} cannot be used with Parquet files" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_what_init_proposes_reads_the_file_in_the_same_way(here):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--where", "age >="), "--where is 'age >=': 'the end' stands where column 'age'"),
+        (("--where", "age >="), "--where is 'age >=': 'the end' comes where column 'age'"),
         (("--where", "agee > 1"), "--where names column 'agee', which does not exist; the data"),
-        (("--where", "age > 200"), "--where is 'age > 200', which is true of none of the 1,500"),
+        (("--where", "age > 200"), "--where 'age > 200' matches none of the 1,500 rows"),
         (("--where", "sex > 1"), "column 'sex' holds text, and 1 is a number"),
         (("--delimiter", "||"), "--delimiter is '||'; accepted: one character"),
         (("--delimiter", "|"), "does not exist; the data have: "),
-        (("--encoding", "klingon"), "--encoding is 'klingon', which is not known; accepted"),
+        (("--encoding", "klingon"), "--encoding is 'klingon'; accepted"),
         (("--encoding", "utf-16"), "cannot be read as utf-16"),
     ],
 )
@@ -199,8 +199,8 @@ def test_what_is_refused(command, options, message, here):
 @pytest.mark.parametrize(
     ("cut", "message"),
     [
-        ("score", "--cut is 'score'; accepted: a column and a number, as score=0.7"),
-        ("nope=0.5", "--cut names 'nope', which does not exist"),
+        ("score", "--cut is 'score'; accepted: a column and a number, such as score=0.7"),
+        ("nope=0.5", "--cut names column 'nope', which does not exist"),
         ("sex=0.5", "--cut names 'sex', which holds String; accepted: numbers"),
     ],
 )

@@ -240,7 +240,7 @@ def test_a_wrong_argument_leaves_the_generator_as_it_was():
 
 
 def test_two_names_of_one_seed():
-    message = "rng and random_state are two names of one argument; pass one"
+    message = "rng and random_state are two names of one argument. Pass only one of them."
     with pytest.raises(errors.ArgumentTypeError, match=message):
         arguments.check(rng=1, random_state=1)
     with pytest.raises(errors.ArgumentTypeError, match="random_state is a str; accepted"):
@@ -528,7 +528,7 @@ WRONG = [
     ),
     ("upper", -1, "upper is -1; accepted: a finite number above 0"),
     ("upper", True, "upper is True; accepted: a finite number above 0"),
-    ("y_score", "x", "y_score is the text 'x'; names of columns go with data="),
+    ("y_score", "x", "y_score is the text 'x'. To name a column, pass data= too."),
 ]
 #: Functions of which WRONG says nothing, by argument.
 OTHERWISE = {

@@ -71,7 +71,7 @@ class TestRefused:
         monkeypatch.setattr(
             os, "access", lambda path, how: Path(path) != tmp_path / locked and allowed(path, how)
         )
-        with pytest.raises(FileError, match="may not be written"):
+        with pytest.raises(FileError, match="write-protected"):
             write_text("path", tmp_path / "old.json", "new")
         assert (tmp_path / "old.json").read_text() == "old"
 

@@ -7,8 +7,8 @@
 >>> result.engine
 'exact'
 
-Public is what ``__all__`` lists, here and in `metrics`, `models`, `datasets` and `errors`; all
-other paths may move. A name is loaded when it is first asked for.
+The public names are those in ``__all__``, here and in `metrics`, `models`, `datasets` and `errors`;
+all other paths may change. A name is imported when it is first used.
 """
 
 from importlib import import_module
@@ -129,7 +129,7 @@ __all__ = [
 ]
 
 #: The module of each public name.
-_HOMES = {
+_MODULE_OF = {
     "audit": "auditing.audit",
     "Audit": "auditing.result",
     "permutation_test": "permutation.lens",
@@ -185,15 +185,15 @@ _HOMES = {
     "MulticlassModel": "models.multiclass",
 }
 #: Public modules.
-_ROOMS = {"metrics", "models", "datasets", "errors"}
+_PUBLIC_MODULES = {"metrics", "models", "datasets", "errors"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PUBLIC_MODULES:
         return import_module(f".{name}", __name__)
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
     return value
 
 

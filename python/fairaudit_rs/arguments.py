@@ -1,8 +1,8 @@
-"""Checks of arguments: one rule for each name that functions share.
+"""Check arguments: one rule for each argument name that several functions share.
 
-A function hands its arguments to `check` by name and reads the checked values from what it returns;
-what only it takes, it checks with the functions below. A message names the argument, its value, and
-what is accepted.
+A function passes its shared arguments to `check` by name and reads the checked values from the
+result. It checks its own arguments with the functions below. A message names the argument, its
+value and the accepted values.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .literals import Alternative, Compatibility, Missing, MixedClusters, Undefi
 from .progress import ProgressPrinter
 
 ProgressCallback = Callable[[int, int], object]
-#: Gets the name and the value of an argument; returns the checked value.
+#: A function of the name and the value of an argument that returns the checked value.
 Rule = Callable[[str, object], Any]
 
-#: One of some words.
+#: A literal type such as `Alternative`.
 Word = TypeVar("Word", bound=str)
 
 MAX_RESAMPLES = 100_000_000
@@ -73,18 +73,18 @@ def count(name: str, value: object, low: int, high: int) -> int:
 def number(
     name: str, value: object, accepted: str, within: Callable[[float], bool] = math.isfinite
 ) -> float:
-    """Return a number that lies within what is accepted; an array of one number is one too."""
-    one = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else value
-    if not is_number(one):
+    """Return the value as a float if ``within`` accepts it; an array of one number is a number."""
+    scalar = value.ravel()[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+    if not is_number(scalar):
         raise ArgumentTypeError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
-    found = as_float(one)
-    if not within(found):
+    result = as_float(scalar)
+    if not within(result):
         raise ArgumentError(f"{name} is {value!r}; accepted: {accepted}", argument=name)
-    return found
+    return result
 
 
 def as_float(value: float) -> float:
-    """Return a number as a float; a whole one beyond all floats is infinite, with its sign."""
+    """Return a number as a float; an int too large for a float becomes infinity with its sign."""
     try:
         return float(value)
     except OverflowError:
@@ -112,45 +112,45 @@ def finite(name: str, value: object) -> float:
 
 def positive(name: str, value: object) -> float:
     """Return a finite number above 0."""
-    return number(name, value, "a finite number above 0", lambda found: 0 < found < math.inf)
+    return number(name, value, "a finite number above 0", lambda entry: 0 < entry < math.inf)
 
 
 def at_least_0(name: str, value: object) -> float:
-    """Return a finite number that is not below 0."""
+    """Return a finite number of at least 0."""
     accepted = "a finite number of at least 0"
-    return number(name, value, accepted, lambda found: 0 <= found < math.inf)
+    return number(name, value, accepted, lambda entry: 0 <= entry < math.inf)
 
 
 def level(name: str, value: object) -> float:
     """Return a level strictly between 0 and 1."""
     accepted = "a number strictly between 0 and 1, such as 0.95"
-    return number(name, value, accepted, lambda found: 0 < found < 1)
+    return number(name, value, accepted, lambda entry: 0 < entry < 1)
 
 
 def optional(name: str, value: object, rule: Rule) -> Any:
-    """Return the value as a rule does, and None as it is."""
+    """Return None unchanged and any other value as the rule returns it."""
     return None if value is None else rule(name, value)
 
 
 def parts(value: object, names: Sequence[str]) -> tuple[float, ...]:
     """Return shares of the rows that add up to 1, one for each name."""
-    what = f"{len(names)} shares that add up to 1 ({', '.join(names)})"
+    accepted = f"{len(names)} shares above 0 that add up to 1 ({', '.join(names)})"
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != len(names):
-        raise ArgumentTypeError(f"parts is {value!r}; accepted: {what}", argument="parts")
+        raise ArgumentTypeError(f"parts is {value!r}; accepted: {accepted}", argument="parts")
     shares = tuple(finite("parts", share) for share in value)
     if min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-        raise ArgumentError(
-            f"parts is {value!r}; accepted: {what}, none of them 0", argument="parts"
-        )
+        raise ArgumentError(f"parts is {value!r}; accepted: {accepted}", argument="parts")
     return shares
 
 
 def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
-    """Return an array of finite numbers of so many dimensions, read-only and our own."""
+    """Return a read-only copy as an array of finite numbers with this many dimensions."""
     try:
         array = np.array(value, dtype=np.float64)
-    except Exception as error:  # what is turned into an array may raise what it likes
-        raise ArgumentTypeError(f"{name} is no array of numbers: {error}", argument=name) from None
+    except Exception as error:  # the __array__ method of the value may raise any exception
+        raise ArgumentTypeError(
+            f"{name} is not an array of numbers: {error}", argument=name
+        ) from None
     if array.ndim != dimensions or not array.size:
         raise ArgumentError(
             f"{name} has shape {array.shape}; accepted: {dimensions} dimension(s), not empty",
@@ -158,7 +158,7 @@ def finite_array(name: str, value: Any, dimensions: int) -> NDArray[np.float64]:
         )
     if not np.isfinite(array).all():
         raise ArgumentError(
-            f"{name} is not finite in some places; accepted: finite numbers", argument=name
+            f"{name} has missing or infinite entries; accepted: finite numbers", argument=name
         )
     array.setflags(write=False)
     return array
@@ -171,7 +171,7 @@ def seed(rng: object, random_state: object = None) -> int:
     """
     if rng is not None and random_state is not None:
         raise ArgumentTypeError(
-            "rng and random_state are two names of one argument; pass one",
+            "rng and random_state are two names of one argument. Pass only one of them.",
             argument="rng",
             mentions=("random_state",),
             code="conflicting-arguments",
@@ -209,7 +209,7 @@ def _from_sequence(sequence: np.random.SeedSequence) -> int:
 
 
 def _missing(name: str, value: object) -> str | None:
-    """Return what becomes of missing values of features and strata."""
+    """Return how to treat missing values of features and strata."""
     words = get_args(Missing)
     if value is None or (isinstance(value, str) and value in words):
         return value
@@ -219,7 +219,7 @@ def _missing(name: str, value: object) -> str | None:
 
 
 def _threads(name: str, value: object) -> int:
-    """Return a number of threads; -1 is that of the cores that the process may use."""
+    """Return the number of threads; -1 means all cores that the process may use."""
     if is_number(value) and value == -1:
         return min(_cores(), _MAX_THREADS)
     try:
@@ -253,8 +253,8 @@ def _progress(name: str, value: object) -> ProgressCallback | None:
 
 # -- one rule for each name --------------------------------------------------------------------
 
-#: What an argument of this name means in every public function. Words that only one lens knows, and
-#: what depends on data or on other arguments, are checked where they are used.
+#: The rule for an argument name, the same in every public function. Words of a single lens, and
+#: conditions on data or other arguments, are checked where they are used.
 RULES: Mapping[str, Rule] = {
     # of tests and intervals
     "alternative": partial(choice, accepted=get_args(Alternative)),
@@ -288,7 +288,7 @@ RULES: Mapping[str, Rule] = {
     "step_decay": at_least_0,
     "learning_rate": positive,
     "weight_decay": at_least_0,
-    # of scores, models and what counts as fair
+    # of scores, models and fairness
     "threshold": finite,
     "dtype": partial(optional, rule=partial(choice, accepted=("float32", "float64"))),
     "n_classes": partial(count, low=2, high=1_000_000),
@@ -303,7 +303,7 @@ RULES: Mapping[str, Rule] = {
 
 
 class CheckedArguments:
-    """Checked arguments by name; those that were not handed to `check` are not there."""
+    """Checked arguments by name; only those that were passed to `check` exist."""
 
     alternative: Alternative
     confidence_level: float
@@ -321,7 +321,7 @@ class CheckedArguments:
     n_folds: int
     n: int
     k: int
-    #: What ``rng`` and ``random_state`` say.
+    #: From ``rng`` or ``random_state``.
     seed: int
     n_steps: int
     max_steps: int
@@ -344,9 +344,9 @@ class CheckedArguments:
 
 
 def check(**given: object) -> CheckedArguments:
-    """Return arguments of these names as their rules make them.
+    """Check arguments by the rules for their names.
 
-    ``rng`` and ``random_state`` become one ``seed``, drawn when all others are right.
+    ``rng`` and ``random_state`` become one ``seed``, which is drawn after all other checks.
     """
     checked = CheckedArguments()
     values = checked.__dict__

@@ -1,4 +1,4 @@
-"""Data to try things on: a synthetic credit book with a known bias."""
+"""Example data: a synthetic credit portfolio with a known bias."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import arguments
 __all__ = ["synthetic_credit"]
 
 
-#: The same book for everybody.
+#: The default seed, so that everyone gets the same data.
 _SEED = 2020
 
 
@@ -23,16 +23,16 @@ def __dir__() -> list[str]:
 def synthetic_credit(
     n_rows: int = 20_000, *, rng: Any = _SEED, random_state: Any = None
 ) -> dict[str, NDArray[Any]]:
-    """Make loan decisions whose unfairness is known.
+    """Make loan decisions with a known bias.
 
     Applicants have a ``sex`` (45 % female) and an ``age`` class (18-29: 25 %, 30-59: 55 %,
-    60+: 20 %), drawn independently. The share that ``repaid`` is .75, .82 and .85 by age and
+    60+: 20 %), drawn independently. The share that ``repaid`` is 0.75, 0.82 and 0.85 by age and
     does not depend on sex. The model ``score`` is a number from 0 to 1 that tends to be higher
-    for those who repay. The decision ``approved`` is drawn on its own, given ``repaid`` and sex:
+    for those who repay. The decision ``approved`` depends on ``repaid`` and sex, not on the score:
 
-    - women who would repay are approved with probability .82, men with .88: the true positive
-      rate differs by -.06 between female and male, whatever their age;
-    - the false positive rate is .30 for everybody: it differs in no comparison;
+    - women who would repay are approved with probability 0.82, men with 0.88: the true positive
+      rate differs by -0.06 between female and male, whatever their age;
+    - the false positive rate is 0.30 in every group;
     - selection rates differ by sex (through the true positive rate) and by age (through the
       base rates).
 

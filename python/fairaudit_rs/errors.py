@@ -93,7 +93,7 @@ class FunctionError(FairAuditError, RuntimeError):
 
 
 class DataError(FairAuditError, ValueError):
-    """The data cannot be audited as they are."""
+    """The data cannot be audited in their present form."""
 
     code = "invalid-data"
 
@@ -117,7 +117,7 @@ class FileError(FairAuditError, OSError):
 class NotMeasurableError(DataError):
     """A metric has no value in a group of the data.
 
-    ``reasons`` holds why, by group, where groups of the data are in the way.
+    ``reasons`` maps each such group to the reason; it is empty if no single group is the cause.
     """
 
     code = "not-measurable"
@@ -130,7 +130,7 @@ class NotMeasurableError(DataError):
 
 
 class AuditFailedError(FairAuditError, AssertionError):
-    """An audit did not end in the verdict that was asked for; ``verdict`` is the one it has."""
+    """An audit did not reach the required verdict; ``verdict`` is the one that it reached."""
 
     code = "audit-failed"
 
@@ -140,7 +140,7 @@ class AuditFailedError(FairAuditError, AssertionError):
 
 
 class NotStoredError(FairAuditError, AttributeError):
-    """A result that was read from a dict lacks something that dicts do not keep."""
+    """A result that was read from a dict lacks a part that dicts do not hold."""
 
     code = "not-stored"
 

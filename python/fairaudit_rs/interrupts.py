@@ -1,4 +1,4 @@
-"""Ctrl-C during one long call of a library that does not look for it."""
+"""Run one long call of a library so that Ctrl-C still works."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-#: Seconds between looks for signals.
+#: Seconds between two checks for signals.
 _TICK = 0.05
 
 
-def run_interruptibly(compute: Callable[[], Answer]) -> Answer:
-    """Return what a long call answers; Ctrl-C is heard meanwhile, and leaves it to itself.
+def run_interruptibly(compute: Callable[[], Result]) -> Result:
+    """Return the result of a long call that Ctrl-C can interrupt.
 
-    The call runs in a thread of its own. It must release the GIL, as linear algebra does, and
-    change nothing that others see: after Ctrl-C it ends when it ends, for nobody.
+    The call runs in its own thread. It must release the GIL, as linear algebra does, and must not
+    change shared state: after Ctrl-C the thread runs on to its end and its result is discarded.
     """
     if threading.current_thread() is not threading.main_thread():
         return compute()
-    answers: list[Answer] = []
+    results: list[Result] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            answers.append(compute())
+            results.append(compute())
         except BaseException as error:
             errors.append(error)
 
@@ -35,4 +35,4 @@ def run_interruptibly(compute: Callable[[], Answer]) -> Answer:
         thread.join(_TICK)
     if errors:
         raise errors[0]
-    return answers[0]
+    return results[0]

@@ -1,4 +1,4 @@
-"""Linear programs by HiGHS: the one place that imports highspy."""
+"""Solve linear programs with HiGHS; the only module that imports highspy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from .errors import InternalError
 
 _TOLERANCE = 1e-10
-#: Columns that cost more than this many times the typical one are held at that.
+#: Costs are capped at this many times the typical cost.
 _CEILING = 1e6
 _MOST_SCALES = 60
-#: Seconds between two looks for signals.
+#: Seconds between two checks for signals.
 _TICK = 0.05
-#: Coefficients below this share of the largest one of their row are not told to the solver.
+#: Coefficients below this share of the largest one in their row are dropped.
 _DROPPED = 1e-15
 
 Array = NDArray[np.float64]
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solution:
-    """An optimal vertex: the values, and what a unit of each row's bound is worth."""
+    """An optimal vertex: the values, and the dual price of each row's bound."""
 
     values: Array
     duals: Array
@@ -36,10 +36,10 @@ def solve_program(
 ) -> Solution | None:
     """Minimise ``cost @ x`` with ``low <= matrix @ x <= high`` and ``0 <= x <= upper``.
 
-    Returns None when nothing satisfies the rows. Rows are scaled to 1, presolve is off: unscaled
-    programs with coefficients of 1e-6 were "solved" to values three times too large. The solver's
-    tolerances are absolute, so costs are scaled to those of the columns that the solution uses;
-    columns that cost far more than that wait at a ceiling until they are needed.
+    Returns None when the constraints cannot be satisfied. Rows are scaled to 1 and presolve is off:
+    unscaled programs with coefficients of 1e-6 were "solved" to values three times too large. The
+    solver's tolerances are absolute, so costs are scaled to those of the columns that the solution
+    uses; far higher costs are capped until the solution needs these columns.
     """
     if not len(cost):
         fits = bool(((low <= 0) & (high >= 0)).all())
@@ -48,13 +48,13 @@ def solve_program(
     unit, n_scales = float(np.median(cost)) or most or 1.0, 0
     while True:
         ceiling = _CEILING * unit
-        found = _solve_scaled(np.minimum(cost, ceiling) / unit, matrix, low, high, upper)
-        if found is None:
+        solution = _solve_scaled(np.minimum(cost, ceiling) / unit, matrix, low, high, upper)
+        if solution is None:
             return None
-        used = float(cost[found.values > 0].max(initial=0.0))
+        used = float(cost[solution.values > 0].max(initial=0.0))
         too_dear, too_cheap = used > ceiling, 0 < used < unit / _CEILING**0.5
         if n_scales == _MOST_SCALES or not (too_dear or too_cheap):
-            return Solution(found.values, found.duals * unit)
+            return Solution(solution.values, solution.duals * unit)
         unit, n_scales = used, n_scales + 1
 
 
@@ -66,7 +66,7 @@ def _solve_scaled(
     n_rows, n = matrix.shape
     scale = np.abs(matrix).max(axis=1, initial=0.0)
     scale[scale == 0] = 1.0
-    # Masses in units of a typical column's, for the same reason.
+    # Upper bounds are scaled to the typical one for the same reason.
     mass = float(np.median(upper[upper > 0])) if (upper > 0).any() else 1.0
     scaled = matrix / scale[:, None]
     model = highspy.HighsLp()
@@ -107,10 +107,10 @@ def _solve_scaled(
 
 
 class GrowingProgram:
-    """Minimise ``cost @ x`` with ``matrix @ x = bound`` and ``x >= 0``, with columns to come.
+    """Minimise ``cost @ x`` with ``matrix @ x = bound`` and ``x >= 0`` as columns are added.
 
-    Solved by the dual simplex, again and again from the basis that it has. The tolerance is
-    absolute: bounds go in as counts, and costs in units of about 1.
+    Each call of `solve` starts the dual simplex from the last basis. The tolerance is absolute, so
+    pass bounds as counts and costs in units of about 1.
     """
 
     def __init__(self, bound: Array, tolerance: float = 1e-9) -> None:
@@ -135,7 +135,7 @@ class GrowingProgram:
         self._solver.passModel(model)
 
     def add(self, cost: Array, rows: NDArray[np.int32], values: Array) -> None:
-        """Add columns: each has these values in these rows, as many in each."""
+        """Add columns, each with the same number of entries: ``values`` in the given ``rows``."""
         n, each = rows.shape
         starts = np.arange(n, dtype=np.int32) * each
         low, high = np.zeros(n), np.full(n, np.inf)
@@ -143,8 +143,8 @@ class GrowingProgram:
         self._solver.addCols(n, cost, low, high, len(rows), starts, rows, values)
 
     def solve(self) -> Solution:
-        """Return the best values of all columns, and what a unit of each bound is worth."""
-        # On a thread of its own: this one hears Ctrl-C, and a solve that is left ends by itself.
+        """Return the optimal values of all columns, and the dual price of each bound."""
+        # In its own thread, so that Ctrl-C works; an abandoned solve runs on to its end.
         running = threading.Thread(target=self._solver.run, daemon=True)
         running.start()
         while running.is_alive():
@@ -152,8 +152,8 @@ class GrowingProgram:
         status = self._solver.getModelStatus()
         if status != self._highspy.HighsModelStatus.kOptimal:
             raise InternalError(f"HiGHS ended with {status.name}; please report it")
-        found = self._solver.getSolution()
-        return Solution(np.array(found.col_value), np.array(found.row_dual))
+        solution = self._solver.getSolution()
+        return Solution(np.array(solution.col_value), np.array(solution.row_dual))
 
 
 def _vertex(
@@ -166,7 +166,7 @@ def _vertex(
     upper: Array,
     highspy: Any,
 ) -> Array:
-    """Return the vertex of a basis without the solver's tolerance."""
+    """Solve for the vertex of a basis exactly, without the solver's tolerance."""
     status = highspy.HighsBasisStatus
     bounds = {status.kLower: low, status.kUpper: high}
     rows = np.array([i for i, entry in enumerate(row_status) if entry in bounds], dtype=np.int64)

@@ -1,6 +1,6 @@
-"""The words that arguments accept, as types: one alias for each list of words.
+"""The words that arguments accept, as literal types: one alias for each list of words.
 
-Where words are checked, the list is made of the alias (``get_args``), or a test compares both.
+Checks take their list from the alias (``get_args``), or a test compares both.
 """
 
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ Studentize: TypeAlias = Literal[
     "auto", "pooled", "unpooled", "corrected", "bootstrap", "shared", "none"
 ]
 Adjustment: TypeAlias = Literal["holm", "bh", "max-t", "none"]
-#: Of p-values alone, without their tests.
+#: Adjustments that need only the p-values.
 PlainAdjustment: TypeAlias = Literal["holm", "bh", "none"]
 Engine: TypeAlias = Literal["auto", "exact", "cells", "stream", "shuffle", "melded", "callable"]
 GapInterval: TypeAlias = Literal["auto", "inversion", "delta", "studentized", "basic", "percentile"]
@@ -35,7 +35,7 @@ Missing: TypeAlias = Literal["own", "keep_texts"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
-#: From the worst one on.
+#: From worst to best.
 Verdict: TypeAlias = Literal[
     "fail", "inconclusive", "not_measurable", "pass", "no_fail", "not_asked"
 ]
@@ -80,7 +80,7 @@ TailMethod: TypeAlias = Literal["gpd", "point_process", "gev"]
 TailPicture: TypeAlias = Literal["qq", "return_level", "density", "stability"]
 SamplerName: TypeAlias = Literal["random", "optuna"]
 Looks: TypeAlias = Literal["last", "each"]
-#: Of a smoothed bootstrap.
+#: For a smoothed bootstrap.
 Bandwidth: TypeAlias = Literal["silverman"]
 Auto: TypeAlias = Literal["auto"]
 UpperByRow: TypeAlias = Literal["row"]
@@ -91,7 +91,7 @@ Evidence: TypeAlias = Literal["failures", "permutation", "none"]
 VerdictAdjustment: TypeAlias = Literal["holm", "none"]
 Intersections: TypeAlias = Literal["inform", "bind", "skip"]
 LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]
-#: Besides the questions, which are of the first one.
+#: All lenses but the permutation lens, which answers the questions.
 OtherLens: TypeAlias = Literal["projection", "individual", "influence", "extremes"]
 RuleName: TypeAlias = Literal["us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"]
 PresetName: TypeAlias = Literal[
@@ -113,7 +113,7 @@ PresetName: TypeAlias = Literal[
 
 Link: TypeAlias = Literal["auto", "logit", "identity"]
 Norm: TypeAlias = Literal["l1", "l2", "linf", "mahalanobis"]
-#: Of networks.
+#: For networks.
 PlainNorm: TypeAlias = Literal["l1", "l2", "linf"]
 KernelName: TypeAlias = Literal["rbf", "polynomial", "linear"]
 Precision: TypeAlias = Literal["float32", "float64"]

@@ -1,4 +1,4 @@
-"""How far a call is: replicates done over all of its tests, and how long all of them take."""
+"""Progress of a call: replicates done over all of its tests, and the estimated time."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-#: Seconds of work from which the time of a call is estimated, and that must be left to say so.
+#: Seconds of work before the time of a call is estimated, and seconds left that deserve a warning.
 _MEASURED = 2.0
 _LONG = 30.0
-#: Seconds between two lines of progress, where lines cannot be written over.
+#: Seconds between two lines of progress where lines cannot be overwritten.
 _BETWEEN_LINES = 5.0
-#: What makes a long call shorter.
+#: How to shorten a long call.
 ADVICE = "Pass a smaller n_resamples, or progress=True to see how far it is"
 
 
 @dataclass(kw_only=True)
 class Progress:
-    """Replicates done over all tests of a call."""
+    """The replicates that are done over all tests of a call."""
 
     callback: Callable[[int, int], object] | None
     n_resamples: int
     total: int = 0
     done: int = 0
-    #: How long each test takes compared with the others; equally long where nothing is known.
+    #: Relative duration of each test; all equal if empty.
     shares: Sequence[float] = ()
-    #: What makes this call shorter.
+    #: How to shorten this call.
     advice: str = ADVICE
     _begun: float = field(default_factory=time.monotonic)
-    _told: bool = False
+    _has_warned: bool = False
 
     def tick(self) -> Callable[[int], object]:
         """Return the callback of the next test."""
@@ -41,11 +41,11 @@ class Progress:
         return lambda units: self._reach(start + units)
 
     def show(self, units: int) -> None:
-        """Tell how far the test that runs is."""
+        """Report the progress of the running test."""
         self._reach(self.done + units)
 
     def finish(self, drawn: bool) -> None:
-        """Note that a test is done; an exact one never ticked."""
+        """Record that a test is done; an exact test has not reported any progress before."""
         self.done += self.n_resamples
         if self.callback is not None and not drawn:
             self.callback(self.done, self.total)
@@ -53,16 +53,16 @@ class Progress:
     def _reach(self, done: int) -> None:
         if self.callback is not None:
             self.callback(min(done, self.total), self.total)
-        if not self._told:
+        if not self._has_warned:
             self._forecast(done)
 
     def _forecast(self, done: int) -> None:
-        """Warn once when the call takes long, measured on the replicates that are done."""
+        """Warn once if the call will take long, judged by the replicates that are done."""
         elapsed = time.monotonic() - self._begun
         share = self._share_of(done)
         if elapsed < _MEASURED or not 0 < share < 1 or elapsed / share - elapsed < _LONG:
             return
-        self._told = True
+        self._has_warned = True
         warnings.warn(
             f"This call takes about {format_duration(elapsed / share)} for "
             f"{self.total:,} replicates. "
@@ -87,14 +87,14 @@ class Progress:
 
 
 class ProgressPrinter:
-    """Prints how far a call is: on a terminal in one line, elsewhere a line every few seconds."""
+    """Prints progress: on a terminal in one line, elsewhere as a line every few seconds."""
 
     def __init__(self) -> None:
         self._total = self._last = 0
         self._begun = self._printed = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Print what is done, of how much."""
+        """Print the number of replicates that are done, and the total."""
         now = time.monotonic()
         if total != self._total or done < self._last or not self._begun:
             self._begun = self._printed = now
@@ -104,7 +104,7 @@ class ProgressPrinter:
         if 0 < done < total and elapsed >= _MEASURED:
             text += f"   about {format_duration(elapsed * (total - done) / done)} left"
         if sys.stderr.isatty():
-            # Longer texts that were there before are written over.
+            # Padded, to overwrite a longer text.
             sys.stderr.write(f"\r{text:<60}" + ("\n" if done >= total else ""))
         elif done >= total or now - self._printed >= _BETWEEN_LINES:
             self._printed = now
@@ -122,10 +122,10 @@ def format_duration(seconds: float) -> str:
 
 
 def _outside() -> int:
-    """Return how many calls up the code of the user is."""
+    """Return the number of frames between this function and the user's code."""
     package = __name__.partition(".")[0]
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(package):
         level, frame = level + 1, frame.f_back
-    # Counted from the caller of this function.
+    # Counted from the caller.
     return level

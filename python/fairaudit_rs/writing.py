@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all: the one way in which anything is written.
+"""Write files atomically: a file appears complete or not at all. All output goes through here.
 
-What stood under the name stays until the new content is complete, and its links and its mode stay
-as they are. What is no regular file (a device, a named pipe, standard output) is written in place.
+The old file remains until the new content is complete; links and the mode are preserved. Devices,
+named pipes and standard output are written in place.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import BinaryIO
 
 from .errors import ArgumentTypeError, FileError
 
-#: Folders of handles: what they list is open already, and no place for a new file.
+#: Folders of file handles: their entries are open already, and new files cannot be put there.
 _HANDLES = ("/proc/", "/dev/fd/")
 _MOST_LINKS = 40
-#: A file that nobody has made before, under a name that is no link.
+#: Flags to create a new file: fail if the name exists or is a link.
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NEW |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def check_target(name: str, path: str | Path) -> None:
-    """Refuse a file that cannot be written, before the work whose outcome it shall hold.
+    """Raise if a file cannot be written, before the work that produces its content.
 
-    ``name`` is what messages call the path.
+    ``name`` is the argument that holds the path.
     """
     with _naming_errors(name, path):
         _target(name, path)
 
 
 def write_file(name: str, path: str | Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write what ``write`` puts into a binary file: all of it or nothing."""
-    # Rendered first: an error in it touches no file, and a reader of a pipe gets all of it.
+    """Write the output of ``write`` to a file, completely or not at all."""
+    # Rendered first: an error in `write` leaves the file alone, and a pipe gets the whole content.
     content = io.BytesIO()
     write(content)
     with _naming_errors(name, path):
         target = _target(name, path)
         if target.in_place:
-            # Standard output may be a regular file that has been written to: that stays.
+            # Standard output may be a regular file with content, which must remain.
             with target.path.open("ab" if target.regular else "wb", 0) as file:
                 _write_all(file, content)
         else:
@@ -50,15 +50,15 @@ def write_file(name: str, path: str | Path, write: Callable[[BinaryIO], object])
 
 
 def write_text(name: str, path: str | Path, text: str) -> None:
-    """Write a text as UTF-8; what has no code there (halves of surrogates) is escaped."""
+    """Write a text as UTF-8; lone surrogates are escaped."""
     write_file(name, path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
 
 
 def _replace(target: _Target, content: io.BytesIO) -> None:
-    """Write beside the target under a name that nobody can know, then take its place."""
+    """Write to a file with a random name beside the target, then rename it."""
     scratch = target.path.with_name(f".fairaudit-{secrets.token_hex(12)}.tmp")
     try:
-        # A file that replaces a secret one is never open to others; a new one is as umask says.
+        # A file that replaces a private one is never open to others; a new one follows the umask.
         created = os.open(scratch, _NEW, 0o666 if target.mode is None else 0o600)
         with open(created, "wb", 0) as file:  # noqa: PTH123 (a descriptor)
             _write_all(file, content)
@@ -70,7 +70,7 @@ def _replace(target: _Target, content: io.BytesIO) -> None:
 
 
 def _write_all(file: io.RawIOBase | BinaryIO | io.FileIO, content: io.BytesIO) -> None:
-    """Write everything: a pipe may take a part at a time."""
+    """Write all of the content; a pipe may take only a part at a time."""
     rest = content.getbuffer()
     while rest:
         rest = rest[file.write(rest) or 0 :]
@@ -78,7 +78,7 @@ def _write_all(file: io.RawIOBase | BinaryIO | io.FileIO, content: io.BytesIO) -
 
 @dataclass(frozen=True)
 class _Target:
-    """Where a name leads to; the mode is that of a file that is there."""
+    """The file that a path leads to; the mode is None if it does not exist yet."""
 
     path: Path
     mode: int | None
@@ -86,34 +86,45 @@ class _Target:
     in_place: bool
 
 
-def _target(name: str, given: object) -> _Target:
-    """Return where a name leads to when something can be written there."""
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-        raise ArgumentTypeError(f"{name} is {given!r}; accepted: the path of a file", argument=name)
-    path, is_handle = _follow(name, Path(given))
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        found = None
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{name} is {given}, which is a directory; accepted: a file", argument=name)
-    if found is not None and not os.access(path, os.W_OK):
-        raise FileError(
-            f"{name} is {given}, which may not be written; accepted: another file", argument=name
+def _target(name: str, raw_path: object) -> _Target:
+    """Return the file that a path leads to, after checking that it can be written."""
+    if not isinstance(raw_path, str | os.PathLike) or not isinstance(os.fspath(raw_path), str):
+        raise ArgumentTypeError(
+            f"{name} is {raw_path!r}; accepted: the path of a file", argument=name
         )
-    regular = found is not None and stat.S_ISREG(found.st_mode)
-    in_place = found is not None and (is_handle or not regular)
+    path, is_handle = _follow(name, Path(raw_path))
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        status = None
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise FileError(
+            f"{name} is {raw_path}, which is a directory; accepted: a file", argument=name
+        )
+    if status is not None and not os.access(path, os.W_OK):
+        raise FileError(
+            f"{name} is {raw_path}, which is write-protected; accepted: a file that can be written",
+            argument=name,
+        )
+    regular = status is not None and stat.S_ISREG(status.st_mode)
+    in_place = status is not None and (is_handle or not regular)
     if not in_place and not path.parent.is_dir():
-        raise FileError(f"{name} is {given}; its directory does not exist", argument=name)
+        raise FileError(
+            f"{name} is {raw_path}, but its directory does not exist. Create it first.",
+            argument=name,
+        )
     if not in_place and not os.access(path.parent, os.W_OK | os.X_OK):
-        raise FileError(f"{name} is {given}; its directory may not be written", argument=name)
-    mode = None if found is None else stat.S_IMODE(found.st_mode)
+        raise FileError(
+            f"{name} is {raw_path}, but its directory is write-protected. Choose another one.",
+            argument=name,
+        )
+    mode = None if status is None else stat.S_IMODE(status.st_mode)
     return _Target(path=path, mode=mode, regular=regular, in_place=in_place)
 
 
-def _follow(name: str, given: Path) -> tuple[Path, bool]:
-    """Return where links lead to, and whether it is the handle of an open file."""
-    path = given
+def _follow(name: str, start: Path) -> tuple[Path, bool]:
+    """Follow links; return the final path, and whether it is the handle of an open file."""
+    path = start
     for _ in range(_MOST_LINKS):
         path = path.parent.resolve() / path.name
         if str(path).startswith(_HANDLES) and path.exists():
@@ -122,12 +133,13 @@ def _follow(name: str, given: Path) -> tuple[Path, bool]:
             return path, False
         path = path.parent / path.readlink()
     raise FileError(
-        f"{name} is {given}, a link that leads back to itself; accepted: a file", argument=name
+        f"{name} is {start}, a link that leads back to itself; accepted: the path of a file",
+        argument=name,
     )
 
 
 class _naming_errors:  # noqa: N801 (a context manager that reads like a phrase)
-    """Turns errors of the system into ours, with the name and the path."""
+    """Turns errors of the operating system into FileError with the argument and the path."""
 
     def __init__(self, name: str, path: object) -> None:
         self.name, self.path = name, path
@@ -138,7 +150,7 @@ class _naming_errors:  # noqa: N801 (a context manager that reads like a phrase)
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, FileError | ArgumentTypeError):
             return
-        # ValueError: a zero byte, or a character that no path has; RuntimeError: links in a circle.
+        # ValueError: a zero byte or an invalid character in the path; RuntimeError: a link cycle.
         if isinstance(error, OSError | ValueError | RuntimeError):
             reason = getattr(error, "strerror", None) or error
             raise FileError(

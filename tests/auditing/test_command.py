@@ -67,7 +67,10 @@ REFUSED = [
     ((*BY_SEX, "--policy", "x.toml", "--preset", "parity"), "--policy is x.toml and --preset is"),
     ((*BY_SEX, "--format", "pdf"), "'pdf' is not one of 'text', 'json', 'md'"),
     ((*BY_SEX, "-o", "report.pdf"), "--output is report.pdf; accepted: a name that ends in .txt"),
-    ((*BY_SEX, "-o", "none/report.md"), "--output is none/report.md; its directory does not exist"),
+    (
+        (*BY_SEX, "-o", "none/report.md"),
+        "--output is none/report.md, but its directory does not exist",
+    ),
     ((*BY_SEX, "-o", "."), "is a directory"),
     ((*BY_SEX, "--evidence", "all"), "'all' is not one of 'failures'"),
     ((*BY_SEX, "--n-resamples", "0"), "--n-resamples is 0; accepted: a whole number"),

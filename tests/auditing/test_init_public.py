@@ -100,6 +100,6 @@ def test_columns_that_are_named_end_in_a_verdict(here, audit_data):
 
 def test_a_comment_above_the_table(here, audit_data):
     given = (audit_data / "adult/adult.test.gz", "--delimiter", ",")
-    assert "are left out by --skip-lines 1" in run("init", *given).stderr
+    assert "Skip lines above the table with --skip-lines 1" in run("init", *given).stderr
     assert "has no line of names" not in run("init", *given, "--skip-lines", 1).stdout
     assert "Name its 15 columns" in run("init", *given, "--skip-lines", 1).stderr

@@ -74,7 +74,7 @@ def test_missing_values():
     ("columns", "message"),
     [
         ({"a": [1, 0, 1, 1], "b": [0, 0, 1, 1]},
-         r"columns 'a' and 'b' are 1 in the same row, row 2 \(.* is 0\) and in 1 other rows; acc"),
+         r"columns 'a' and 'b' are 1 in the same row, row 2 \(.* is 0\) and in 1 other rows\. C"),
         ({"a": [1, 2], "b": [0, 0]}, "column 'a' holds '2'; accepted: 0 and 1"),
         ({"a": [1, 0], "b": [0.5, 0]}, "column 'b' holds '0.5'; accepted: 0 and 1"),
         ({"a": ["x", "1"], "b": [0, 0]}, "column 'a' holds 'x'; accepted: 0 and 1"),

@@ -70,17 +70,17 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("counts", "error", "message"),
         [
-            ([1, 2.5, 1, 1], errors.DataError, "counts is 2.5 in row 1; accepted: whole numbers f"),
+            ([1, 2.5, 1, 1], errors.DataError, "counts is 2.5 in row 1; accepted: whole numbers o"),
             (
                 [1, 1, 1, -3],
                 errors.DataError,
-                "counts is -3 in row 3; accepted: whole numbers from",
+                "counts is -3 in row 3; accepted: whole numbers of",
             ),
             ([1, np.nan, 1, 1], errors.DataError, "counts is nan in row 1 and missing or infinite"),
             ([1, np.inf, 1, 1], errors.DataError, "counts is inf in row 1 and missing or infinite"),
             (list("abcd"), errors.ArgumentTypeError, "counts holds text; accepted: numbers"),
             ([1, 2], errors.DataError, "columns differ in length: .*counts 2"),
-            ("n", errors.ArgumentTypeError, "counts is the text 'n'; names of columns go with"),
+            ("n", errors.ArgumentTypeError, "counts is the text 'n'. To name a column, pass data="),
             (
                 [2**53, 1, 1, 2],
                 errors.DataError,
@@ -98,11 +98,11 @@ class TestArguments:
             (
                 [1, 2.5, 1, 1],
                 errors.DataError,
-                "counts column 'n' is 2.5 in one of 1 rows that are",
+                "counts column 'n' is 2.5 in one of 1 invalid rows",
             ),
-            ([1, 1, -1, -3], errors.DataError, "counts column 'n' is -1 in one of 2 rows"),
-            ([1, None, 1, 1], errors.DataError, "counts column 'n' is missing in one of 1 rows"),
-            ([1, np.nan, 1, 1], errors.DataError, "counts column 'n' is nan in one of 1 rows"),
+            ([1, 1, -1, -3], errors.DataError, "counts column 'n' is -1 in one of 2 invalid rows"),
+            ([1, None, 1, 1], errors.DataError, "column 'n' is missing in one of 1 invalid rows"),
+            ([1, np.nan, 1, 1], errors.DataError, "column 'n' is nan in one of 1 invalid rows"),
             (
                 list("abcd"),
                 errors.ArgumentTypeError,

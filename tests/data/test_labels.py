@@ -260,7 +260,7 @@ def test_cells_with_a_missing_group_keep_it(group, tmp_path):
     assert again == cells
     assert list(again.group_sizes()) == list(cells.group_sizes())
     assert (cells + cells).n_rows == 12
-    with pytest.raises(errors.DataError, match="missing values of sensitive feature 'group' are"):
+    with pytest.raises(errors.DataError, match="'group' has missing values that are a group"):
         _ = cells + by(group)
     counts = pl.DataFrame({"g": ["a", None], "n": [3, 4]})
     own = fa.Cells.from_frame(counts, sensitive_features="g", count="n", missing="own")

@@ -85,7 +85,7 @@ def test_arrays_beside_what_is_not_in_memory(tmp_path):
         message = rf"y_pred is a ndarray beside data=.*{re.escape(where)}.*, whose rows are not in"
         with pytest.raises(errors.ArgumentTypeError, match=message):
             fa.tabulate(data, y_true="y", y_pred=P, sensitive_features="g")
-    with pytest.raises(errors.ArgumentTypeError, match=r"y_pred does not go with data=cells"):
+    with pytest.raises(errors.ArgumentTypeError, match="y_pred cannot be combined with data="):
         fa.permutation_test(
             data=fa.tabulate(FRAME, y_true="y", sensitive_features="g"), y_pred=P, metric="tpr"
         )
@@ -93,7 +93,7 @@ def test_arrays_beside_what_is_not_in_memory(tmp_path):
 
 @pytest.mark.parametrize("value", [3, 2.5, object()])
 def test_what_is_neither_a_name_nor_an_array(value):
-    message = "y_true is a .*; with data= it is the name of a column, or an array of as many"
+    message = "y_true is a .*; with data= pass the name of a column, or an array with one"
     with pytest.raises(errors.ArgumentTypeError, match=message):
         fa.tabulate(FRAME, y_true=value, sensitive_features="g")
 
@@ -119,7 +119,7 @@ ORDER = np.random.default_rng(2).permutation(N)
 def test_series_whose_indices_differ_are_refused(index, how):
     message = (
         rf"the indices of y_true and y_pred differ: \({ORDER[0]}, {ORDER[1]}, {ORDER[2]}, "
-        rf"\.\.\.\) and \(.*\), {how}; accepted: one index. .*\.reindex\(\.\.\.\).*\.to_numpy\(\)"
+        rf"\.\.\.\) and \(.*\), {how}. Bring both .*\.reindex\(\.\.\.\).*\.to_numpy\(\)"
     )
     y, p = indexed(Y, ORDER), indexed(P, index)
     with pytest.raises(errors.DataError, match=message):
@@ -241,8 +241,7 @@ CLUSTERED = {"y_score": SCORE, "metric": "mean_prediction", "rng": 1, "n_resampl
 def test_a_cluster_in_two_groups_is_named():
     message = re.escape(
         "2 of 100 clusters have rows in more than one group: cluster 'p1' has rows in 'b', 'c'. "
-        "Accepted: clusters of one group each, or mixed_clusters='split' (a cluster for each "
-        "group) or 'drop'."
+        "Pass mixed_clusters='split' (a cluster for each group) or 'drop' (without these rows)."
     )
     names = [f"p{person}" for person in PERSON]
     with pytest.raises(errors.DataError, match=message):
@@ -321,7 +320,7 @@ def test_clusters_of_data_are_named_and_split():
 
 
 def test_mixed_clusters_without_clusters():
-    with pytest.raises(errors.ArgumentTypeError, match="mixed_clusters is 'split' without cluste"):
+    with pytest.raises(errors.ArgumentTypeError, match="mixed_clusters needs clusters too"):
         fa.permutation_test(P, P, sensitive_features=GROUP, metric="tpr", mixed_clusters="split")
 
 

@@ -141,7 +141,7 @@ class TestShared:
         assert together == asked_alone(data, OF_ROWS)
 
     def test_many_combinations_are_encoded_apart(self, data, reads, monkeypatch):
-        monkeypatch.setattr(arrays, "MAX_TOGETHER", 3)
+        monkeypatch.setattr(arrays, "MAX_JOINT_CELLS", 3)
         together = asked_together(data, OF_ROWS, ("y_true", "y_score"))
         # Once together, in vain.
         assert reads.count("encoding of arrays") == 1 + 2 * len(ATTRIBUTES)

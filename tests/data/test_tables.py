@@ -123,13 +123,13 @@ class TestArguments:
     def test_text_in_place_of_an_array(self, role):
         arguments = {"y_true": LABEL, "sensitive_features": GROUP} | {role: "income"}
         self.refused(
-            errors.ArgumentTypeError, f"{role} is the text 'income'; .* data=", **arguments
+            errors.ArgumentTypeError, rf"{role} is the text 'income'\. .* data=", **arguments
         )
 
     def test_text_as_strata(self):
         self.refused(
             errors.ArgumentTypeError,
-            "strata is the text 'region'; .* data=",
+            r"strata is the text 'region'\. .* data=",
             y_true=LABEL,
             sensitive_features=GROUP,
             strata="region",
@@ -353,7 +353,7 @@ class TestArguments:
     def test_too_many_groups(self, kind):
         self.refused(
             errors.TooManyValuesError,
-            "sensitive_features 'postcode' has more than 1,000 distinct values; .*fewer classes",
+            "sensitive_features 'postcode' has more than 1,000 distinct values. .*fewer classes",
             sensitive_features={"postcode": np.arange(1_001).astype(kind)},
         )
 
@@ -456,7 +456,7 @@ class TestArguments:
         score = [0.1, 0.2, bad, 0.4]
         message = (
             r"^y_score is missing or not between 0 and 1 in 1 of 4 rows "
-            rf"\(for example {shown}\); accepted: scores inside of score_bins$"
+            rf"\(for example {shown}\); accepted: scores within score_bins$"
         )
         self.refused(
             errors.DataError, message, y_true=LABEL, y_score=score, sensitive_features=GROUP

@@ -75,7 +75,7 @@ def test_numbers_stay_numbers_beside_texts_of_missing_values(tmp_path):
         ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "y", "z")}, "1 has 2 .* --columns names 3$"),
         ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "x")}, "columns names 'x', which is used twi"),
         ("a.csv", b"a,b\n1,2\n", {"columns": ("x", "")}, "columns names '', which is empty"),
-        ("a.csv.gz", gzip.compress(b"|x\na,b\n1,2\n", mtime=0), {}, "by --skip-lines 1"),
+        ("a.csv.gz", gzip.compress(b"|x\na,b\n1,2\n", mtime=0), {}, "with --skip-lines 1"),
         ("a.csv", b"a,b\n", {"skip_lines": 3}, "it is empty"),
         ("a.csv", b"", {"delimiter": ";"}, "it is empty"),
         ("a.csv", "é\n1\n".encode("latin-1"), {}, "--encoding latin-1"),
@@ -99,7 +99,7 @@ def test_what_is_refused(name, content, form, message, tmp_path):
         ({"delimiter": ""}, "delimiter is ''"),
         ({"delimiter": "\n"}, "delimiter is"),
         ({"delimiter": '"'}, "delimiter is"),
-        ({"encoding": "klingon"}, "encoding is 'klingon', which is not known"),
+        ({"encoding": "klingon"}, "encoding is 'klingon'; accepted: utf-8"),
         ({"encoding": "hex"}, "encoding is 'hex'"),
     ],
 )

@@ -67,7 +67,7 @@ def half(X):
         ({"y_score": [0.1, 1.2]}, DataError, r"y_score is 1\.2 in row 1 and not from 0 to 1 in 1"),
         ({"counterfactual_score": [-1, 0]}, DataError, "counterfactual_score is -1 in row 0"),
         ({"y_score": ["a", "b"]}, ArgumentTypeError, "y_score holds text; accepted: numbers"),
-        ({"y_score": "s"}, ArgumentTypeError, "names of columns go with data="),
+        ({"y_score": "s"}, ArgumentTypeError, "To name a column, pass data= too"),
         ({"groups": [0, 2]}, DataError, "groups names 2, which is no group of the data"),
         ({"groups": [0]}, DataError, "only one group"),
         ({"reference": 3}, DataError, "reference names 3, which is no group of the data"),
@@ -115,7 +115,7 @@ def test_nothing_at_all():
 
 def test_counts_have_no_tail():
     cells = fa.tabulate(y_pred=[0, 1], sensitive_features=[0, 1])
-    with pytest.raises(ArgumentTypeError, match="data is a Cells, which hold counts"):
+    with pytest.raises(ArgumentTypeError, match="data is a Cells object, which holds counts"):
         pose(data=cells, y_score="s", counterfactual_score="t", sensitive_features="g")
 
 

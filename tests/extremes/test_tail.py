@@ -73,7 +73,7 @@ def test_arguments_that_are_refused(options, error, message):
         (np.append(sample(), -np.inf), errors.ArgumentError, "values is not finite"),
         (sample().reshape(-1, 2), errors.ArgumentError, r"values has shape \(250, 2\)"),
         ([], errors.ArgumentError, "values has shape"),
-        (["a", "b"], errors.ArgumentTypeError, "values is no array of numbers"),
+        (["a", "b"], errors.ArgumentTypeError, "values is not an array of numbers"),
     ],
 )
 def test_values_that_are_refused(values, error, message):

@@ -107,7 +107,7 @@ class TestArguments:
         [
             (lambda: LinearModel([[1, 2], [3, 4]]), ValueError, r"coef has shape \(2, 2\)"),
             (lambda: LinearModel([]), ValueError, r"coef has shape \(0,\)"),
-            (lambda: LinearModel(["a"]), TypeError, "coef is no array of numbers"),
+            (lambda: LinearModel(["a"]), TypeError, "coef is not an array of numbers"),
             (lambda: LinearModel([np.nan]), ValueError, "coef is not finite"),
             (lambda: LinearModel([1], "x"), TypeError, "intercept is 'x'; accepted: a finite"),
             (lambda: LinearModel([1], np.inf), ValueError, "intercept is inf; accepted: a finite"),
@@ -173,7 +173,7 @@ class TestArguments:
         [
             ([1.0, 2.0], ValueError, "X has 1 dimensions; accepted: a two-dimensional array"),
             ([[1.0]], ValueError, "X has 1 columns; accepted: the 2 features of the model"),
-            ([[1.0, 2.0], [1.0]], TypeError, "X is no array of numbers: .*inhomogeneous"),
+            ([[1.0, 2.0], [1.0]], TypeError, "X is not an array of numbers: .*inhomogeneous"),
             ([["a", "b"]], TypeError, "X has dtype <U1; accepted: a two-dim"),
             (np.zeros((0, 2)), ValueError, r"X has shape \(0, 2\); accepted: at least one row"),
             ([[1.0, 2.0], [3.0, np.nan]], ValueError, "X is nan in row 1, column 'b', and missing"),

@@ -137,7 +137,7 @@ class TestArguments:
     def test_arguments_that_do_not_go_with_cells(self):
         _, y_pred, group = random_rows(0)
         cells = fa.tabulate(y_pred=y_pred, sensitive_features=group)
-        with pytest.raises(errors.ArgumentTypeError, match="y_true does not go with data=cells"):
+        with pytest.raises(errors.ArgumentTypeError, match="y_true cannot be combined with data"):
             fa.permutation_test("y", data=cells, metric="selection_rate")
         with pytest.raises(errors.ArgumentError, match=r"y_true is needed by .* only have y_pred"):
             fa.permutation_test(data=cells, metric="tpr")

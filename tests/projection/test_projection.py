@@ -162,7 +162,7 @@ class TestArguments:
             ({"distance": np.ones(5)}, errors.DataError, "differ in length.*distance 5"),
             ({"distance": 0.5}, errors.ArgumentTypeError, "distance has 0 dimensions"),
             ({"distance": ["near"] * 300}, errors.ArgumentTypeError, "distance holds text"),
-            ({"distance": "d"}, errors.ArgumentTypeError, "names of columns go with data="),
+            ({"distance": "d"}, errors.ArgumentTypeError, "To name a column, pass data= too"),
             ({"distance": np.full(300, -1.0)}, errors.ArgumentError, "distance is -1 in row 0"),
             ({"distance": np.full(300, math.nan)}, errors.ArgumentError, "distance is NaN in row"),
             ({"sample_weight": np.zeros(300)}, errors.DataError, "sample_weight is 0 in every"),

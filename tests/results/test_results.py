@@ -414,7 +414,7 @@ class TestRefusals:
             ({"kind": "LinearModel"}, "kind is 'LinearModel'; accepted: the class of a result"),
             ({"kind": ["a"]}, r"kind is \['a'\]; accepted: the class of a result"),
             ({"kind": "PowerPlan", "schema_version": 1}, "schema_version is 1; accepted: 2"),
-            ({"kind": "PowerPlan", "schema_version": 2}, "metric is missing; accepted: what"),
+            ({"kind": "PowerPlan", "schema_version": 2}, "metric is missing. Pass an unchanged"),
         ],
     )
     def test_what_is_no_dict_of_a_result(self, content, message):

@@ -119,7 +119,7 @@ def test_what_is_no_plain_value_goes_by_its_text():
         ({}, tuple[int, ...], "holds {}; accepted: a list"),
         (3, NDArray[np.float64], "holds 3; accepted: a list of numbers"),
         ([], Inner, r"holds \[\]; accepted: an object"),
-        ({"group": 1, "value": 2}, Inner, "limit is missing; accepted: what `to_dict` returns"),
+        ({"group": 1, "value": 2}, Inner, "limit is missing. Pass an unchanged dict of `to_dict`"),
     ],
 )
 def test_refusals(content, hint, message):

@@ -1,4 +1,4 @@
-"""Numbers cut into bands: up to 25, above 25 up to 45, above 45."""
+"""Cut numbers into bands, such as "up to 25", "above 25 up to 45" and "above 45"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def band_names(cuts: Sequence[float]) -> list[str]:
 
 
 def cut_column(column: Column, cuts: Sequence[float]) -> Column:
-    """Return the band of every number of a column; what is no number, or on one side, as it is."""
+    """Return the bands of a column, or the column itself if no cut has numbers on both sides."""
     if isinstance(column, EncodedColumn):
         labels = list(column.labels)
         if not labels or not all(isinstance(label, int | float) for label in labels):
@@ -32,8 +32,8 @@ def cut_column(column: Column, cuts: Sequence[float]) -> Column:
         bands = cut_column(np.array([float(label) for label in labels] or [np.nan]), cuts)
         if not isinstance(bands, EncodedColumn):
             return column
-        of_label = np.append(bands.codes, len(bands.labels)).astype(np.uint32)
-        return EncodedColumn(of_label[column.codes], bands.labels)
+        band_of_label = np.append(bands.codes, len(bands.labels)).astype(np.uint32)
+        return EncodedColumn(band_of_label[column.codes], bands.labels)
     if column.dtype.kind not in "iuf" or not _crosses(column, cuts):
         return column
     codes = np.searchsorted(np.asarray(cuts, dtype=np.float64), column, side="left")
@@ -43,7 +43,7 @@ def cut_column(column: Column, cuts: Sequence[float]) -> Column:
 
 
 def _crosses(values: NDArray[Any], cuts: Sequence[float]) -> bool:
-    """Return whether there are numbers on both sides of some cut: codes of 0 and 1 are no ages."""
+    """Return whether some cut has numbers on both sides; codes of 0 and 1 are not ages, say."""
     known = values[~np.isnan(values)]
     return bool(len(known)) and any(known.min() <= cut < known.max() for cut in cuts)
 
@@ -51,7 +51,7 @@ def _crosses(values: NDArray[Any], cuts: Sequence[float]) -> bool:
 def cut_lazily(
     frame: pl.LazyFrame, column: str, cuts: Sequence[float], name: str
 ) -> pl.LazyFrame | None:
-    """Return a frame with the bands of a column beside it; None where it is not to be cut."""
+    """Return a frame with the bands of a column as a new column; None if no cut applies."""
     import polars as pl
 
     if not frame.collect_schema()[column].is_numeric():

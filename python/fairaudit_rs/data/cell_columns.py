@@ -1,4 +1,4 @@
-"""Columns of the frames that cells travel in: labels, numbers of rows, binned scores."""
+"""Columns of the frames that store cells: labels, row counts and binned scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def are_cells(names: Sequence[str]) -> bool:
 
 
 def as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame of cells as a text file holds it: edges of scores with blanks between."""
+    """Return a frame of cells for a text file: the score edges become one text with blanks."""
     import polars as pl
 
     if "score_edges" not in frame.columns or not len(frame):
@@ -36,7 +36,7 @@ def as_text(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
-    """Return the edges of score bins: of so many equal ones from 0 to 1, or those given."""
+    """Return the edges of the score bins: given edges, or a number of equal bins from 0 to 1."""
     if score_bins is None:
         score_bins = DEFAULT_SCORE_BINS
     if isinstance(score_bins, int | np.integer) and not isinstance(score_bins, bool):
@@ -58,7 +58,7 @@ def score_edges_of(score_bins: int | ArrayLike | None) -> NDArray[np.float64]:
 
 
 def label_series(name: str, labels: list[Label]) -> pl.Series:
-    """Return labels as a column that keeps every one of them apart."""
+    """Return labels as a column in which different labels stay different."""
     import polars as pl
 
     if any(isinstance(label, RankedLabel) for label in labels):
@@ -68,30 +68,31 @@ def label_series(name: str, labels: list[Label]) -> pl.Series:
     dtype = pl.Float64 if kinds == {int, float} else None
     if dtype and any(isinstance(label, int) and abs(label) > MAX_ROWS for label in labels):
         raise DataError(
-            f"labels of {name!r} do not fit into one column: fractions beside 2^53",
-            argument="labels",
+            f"labels of {name!r} do not fit into one column: some are fractions, and others above "
+            "2^53. Use text as labels."
         )
     try:
         series = pl.Series(name, labels, dtype=dtype, strict=dtype is None)
     except (TypeError, OverflowError, UnicodeError, pl.exceptions.PolarsError) as error:
         raise DataError(
-            f"labels of {name!r} do not fit into one column: {error}", argument="labels"
+            f"labels of {name!r} do not fit into one column: {error}. Use text as labels."
         ) from None
     if series.null_count() != labels.count(None) or series.n_unique() != len(set(labels)):
         raise DataError(
-            f"labels of {name!r} do not fit into one column of {series.dtype}", argument="labels"
+            f"labels of {name!r} do not fit into one column of {series.dtype}. Use text as labels."
         )
     return series
 
 
 def row_counts(table: pl.DataFrame, name: str) -> NDArray[np.int64]:
-    """Return the column that counts rows."""
+    """Return the checked column of row counts."""
     counts = table[name]
     whole = counts.dtype.is_integer() and not counts.null_count()
     if not whole or (len(counts) and (counts.min() < 0 or counts.max() > MAX_ROWS)):  # type: ignore[operator]
         raise DataError(
             f"column {name!r} holds the number of rows; accepted: whole numbers from 0 to 2^53, "
-            "none missing"
+            "none missing",
+            argument="count",
         )
     return counts.to_numpy().astype(np.int64)
 
@@ -99,25 +100,31 @@ def row_counts(table: pl.DataFrame, name: str) -> NDArray[np.int64]:
 def own_scores(
     table: pl.DataFrame,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return edges, bins and sums of scores from a frame that `Cells.to_frame` made."""
+    """Return the edges, bins and sums of scores from a frame made by `Cells.to_frame`."""
     import polars as pl
 
     if table["score_edges"].n_unique() != 1:
-        raise DataError("column 'score_edges' differs between rows; accepted: cells of one binning")
+        raise DataError(
+            "column 'score_edges' differs between rows. Pass cells that were made with the same "
+            "score_bins.",
+            argument="frame",
+        )
     first, place = table["score_edges"][0], table["score_bin"]
     if isinstance(first, str):
-        # A text file has no lists.
+        # Text files store the edges as text.
         first = pl.Series(first.split()).cast(pl.Float64, strict=False)
     if not isinstance(first, pl.Series) or not place.dtype.is_integer() or place.null_count():
         raise DataError(
-            "columns 'score_edges' and 'score_bin' do not hold edges and bins; accepted: cells as "
-            "`to_frame` makes them"
+            "columns 'score_edges' and 'score_bin' do not hold edges and bins. Pass a frame from "
+            "`to_frame`.",
+            argument="frame",
         )
     edges = score_edges_of(first.to_list())
     bins = table["score_bin"].to_numpy().astype(np.int64)
     if bins.min() < 0 or bins.max() > len(edges) - 2:
         raise DataError(
             f"column 'score_bin' goes from {bins.min()} to {bins.max()}; accepted: 0 to "
-            f"{len(edges) - 2}"
+            f"{len(edges) - 2}",
+            argument="frame",
         )
     return edges, bins, table["score_sum"].to_numpy().astype(np.int64)

@@ -1,7 +1,7 @@
 """Cells: rows collapsed to counts.
 
-A source (see `arrays` and `frames`) counts the distinct combinations of some columns; here the few
-combinations, named in `labels`, are sorted and added up.
+A source (see `arrays` and `frames`) counts the distinct combinations of some columns, and module
+`labels` names them; here these combinations are sorted and merged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Most counts of a table that has a place for every stratum, group and class (128 MB).
+#: Maximum number of entries of the dense stratum x group x class table (128 MB).
 MAX_ENTRIES = 2**24
 
 
@@ -58,16 +58,16 @@ MAX_ENTRIES = 2**24
 class Cells:
     """Rows collapsed to counts by group, stratum, label, decision and score bin.
 
-    Cells are what the count metrics need of the data, whatever the number of rows. Cells of
-    parts of the data add up: ``a + b``, or ``sum(parts)``. They are always in one order, so
-    equal data give equal cells and the same seed gives the same test.
+    Cells are all that count metrics need, whatever the number of rows. Cells of parts of the
+    data add up: ``a + b``, or ``sum(parts)``. They are always sorted the same way, so equal
+    data give equal cells and the same seed gives the same test.
 
-    Make them with `tabulate`, or from counts that a database made, with `Cells.from_frame`.
+    Make them with `tabulate`, or from the counts of a database query with `Cells.from_frame`.
 
     Attributes
     ----------
     sensitive_features, strata_names : tuple of str
-        Names of the attributes that make groups and strata.
+        Names of the attributes that define groups and strata.
     groups, strata : tuple of tuples
         The labels of each group and stratum; None is a missing value.
     score_edges : ndarray or None
@@ -90,7 +90,7 @@ class Cells:
     score_bin: NDArray[np.int64]
     count: NDArray[np.int64]
     score_sum: NDArray[np.int64]
-    #: Texts that were read as missing: feature, text and rows. No part of comparisons.
+    #: Texts that were read as missing: feature, text and rows. Ignored by ``==``.
     missing_texts: tuple[tuple[str, str, int], ...] = ()
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Cells:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in all cells, rows without a group included."""
+        """Number of rows in all cells, including rows without a group."""
         return int(self.count.sum())
 
     @property
@@ -109,7 +109,7 @@ class Cells:
 
     @property
     def notes(self) -> list[str]:
-        """Notes of texts that were read as missing, one for each sensitive feature."""
+        """Notes on texts that were read as missing, one for each sensitive feature."""
         by_feature: dict[str, list[str]] = {}
         for name, text, n in self.missing_texts:
             rows = "1 row" if n == 1 else f"{n:,} rows"
@@ -121,7 +121,7 @@ class Cells:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Which of y_true, y_pred and y_score the cells hold."""
+        """The columns among y_true, y_pred and y_score that the cells hold."""
         present = [name for name in ("y_true", "y_pred") if self._has(name)]
         return (*present, "y_score") if self.score_edges is not None else tuple(present)
 
@@ -129,14 +129,14 @@ class Cells:
         return bool(len(self)) and bool(getattr(self, name)[0] != ABSENT)
 
     def group_sizes(self) -> dict[GroupKey, int]:
-        """Return the number of rows of each group without missing labels."""
+        """Return the number of rows of each group, except groups with a missing value."""
         sizes = np.bincount(self.group, weights=self.count, minlength=len(self.groups))
         return {
             key: int(size) for key, size in zip(self.groups, sizes, strict=True) if None not in key
         }
 
     def marginalize(self, sensitive_features: str | Sequence[str]) -> Cells:
-        """Keep some of the sensitive features and add up over the others."""
+        """Keep some of the sensitive features and sum over the others."""
         kept = tuple(names_of("sensitive_features", sensitive_features))
         if not kept:
             raise ArgumentError(
@@ -146,21 +146,21 @@ class Cells:
         check_columns(kept, self.sensitive_features, "the cells")
         if kept == self.sensitive_features:
             return self
-        at = [self.sensitive_features.index(name) for name in kept]
-        groups = tuple(tuple(key[i] for i in at) for key in self.groups)
-        made = self._rebuild(kept, groups, self.group, self._rows())
+        positions = [self.sensitive_features.index(name) for name in kept]
+        groups = tuple(tuple(key[i] for i in positions) for key in self.groups)
+        cells = self._rebuild(kept, groups, self.group, self._rows())
         texts = tuple(text for text in self.missing_texts if text[0] in kept)
-        return replace(made, missing_texts=texts)
+        return replace(cells, missing_texts=texts)
 
     def class_counts(
         self, groups: Sequence[GroupKey], classes: NDArray[np.int64], n_classes: int
     ) -> NDArray[np.uint64]:
         """Return counts by stratum, group (in the given order) and class of each cell."""
-        position = np.full(len(self.groups), ABSENT, dtype=np.int64)
-        place = {key: i for i, key in enumerate(self.groups)}
+        new_index = np.full(len(self.groups), ABSENT, dtype=np.int64)
+        index_of_group = {key: i for i, key in enumerate(self.groups)}
         for i, key in enumerate(groups):
-            position[place[key]] = i
-        group = position[self.group]
+            new_index[index_of_group[key]] = i
+        group = new_index[self.group]
         keep = group != ABSENT
         n_strata = max(len(self.strata), 1)
         entries = n_strata * len(groups) * n_classes
@@ -168,8 +168,8 @@ class Cells:
             raise DataError(
                 f"{int(self.count.sum()):,} rows in {n_strata:,} strata, {len(groups):,} groups "
                 f"and {n_classes:,} classes need a table of {entries:,} counts, "
-                f"{entries / 2**27:.3g} GB; accepted: up to {MAX_ENTRIES:,} counts, from coarser "
-                "strata, fewer groups (groups=), or fewer scores",
+                f"{entries / 2**27:.3g} GB; accepted: up to {MAX_ENTRIES:,} counts. Use coarser "
+                "strata, fewer groups (groups=) or fewer distinct scores.",
                 mentions=("groups",),
             )
         flat = (self.stratum[keep] * len(groups) + group[keep]) * n_classes + classes[keep]
@@ -178,7 +178,7 @@ class Cells:
         return counts.reshape(n_strata, len(groups), n_classes)
 
     def confusion_classes(self) -> NDArray[np.int64]:
-        """Return 0 for tp, 1 for fp, 2 for fn, 3 for tn; a column that is absent counts as 0."""
+        """Return 0 for tp, 1 for fp, 2 for fn and 3 for tn; an absent column counts as 0."""
         label = np.maximum(self.y_true, 0).astype(np.int64)
         decision = np.maximum(self.y_pred, 0).astype(np.int64)
         return 2 * (1 - decision) + (1 - label)
@@ -191,20 +191,26 @@ class Cells:
         for name in ("sensitive_features", "strata_names", "columns"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs and len(self) and len(other):
-                raise DataError(f"cells with {name} {mine} and {theirs} cannot be added")
+                raise DataError(
+                    f"cells with {name} {mine} and {theirs} cannot be added. Tabulate both alike."
+                )
         if not _same_edges(self.score_edges, other.score_edges):
-            raise DataError("cells with different score bins cannot be added")
+            raise DataError(
+                "cells with different score bins cannot be added. Tabulate both with the same "
+                "score_bins.",
+                mentions=("score_bins",),
+            )
         rows = tuple(np.concatenate(pair) for pair in zip(self._rows(), other._rows(), strict=True))
         strata = self.strata + other.strata
         rows = (np.concatenate([self.stratum, other.stratum + len(self.strata)]), *rows[1:])
         group = np.concatenate([self.group, other.group + len(self.groups)])
-        made = self._rebuild(
+        cells = self._rebuild(
             self.sensitive_features, self.groups + other.groups, group, rows, strata
         )
         texts: Counter[tuple[str, str]] = Counter()
         for name, text, n in (*self.missing_texts, *other.missing_texts):
             texts[name, text] += n
-        return replace(made, missing_texts=tuple(sorted((*key, n) for key, n in texts.items())))
+        return replace(cells, missing_texts=tuple(sorted((*key, n) for key, n in texts.items())))
 
     def __radd__(self, other: object) -> Cells:
         # sum() starts from 0.
@@ -251,8 +257,8 @@ class Cells:
             ("stratum", self.strata_names, self.strata, self.stratum),
         ):
             for i, name in enumerate(names):
-                held = [None if is_missing_group(key[i]) else key[i] for key in keys]
-                labels = label_series(f"{kind}:{name}", held)
+                group_labels = [None if is_missing_group(key[i]) else key[i] for key in keys]
+                labels = label_series(f"{kind}:{name}", group_labels)
                 columns[f"{kind}:{name}"] = labels.gather(codes.astype(np.uint32))
         for name in ("y_true", "y_pred"):
             if self._has(name):
@@ -270,7 +276,7 @@ class Cells:
 
     @property
     def _missing(self) -> Missing | None:
-        """How missing values were read, where the labels differ from those of the default."""
+        """The ``missing`` option that is needed to read the cells back; None for the default."""
         if any(is_missing_group(label) for key in (*self.groups, *self.strata) for label in key):
             return "own"
         kept = any(is_missing_text(label) for key in self.groups for label in key)
@@ -289,7 +295,7 @@ class Cells:
         pos_label: Label = None,
         missing: Missing | None = None,
     ) -> Cells:
-        """Make cells from a frame of counts: that of `to_frame`, or a group-by of your own.
+        """Make cells from a frame of counts: one from `to_frame`, or any group-by.
 
         Parameters
         ----------
@@ -301,10 +307,10 @@ class Cells:
         pos_label, missing : optional
             See `tabulate`.
         """
-        apart: str | None = arguments.check(missing=missing).missing
+        missing_option: str | None = arguments.check(missing=missing).missing
         table = as_frame("frame", frame)
-        own = sensitive_features is None
-        if own:
+        is_exported = sensitive_features is None
+        if is_exported:
             group_columns, strata_columns = (
                 [name for name in table.columns if name.startswith(f"{kind}:")]
                 for kind in ("group", "stratum")
@@ -316,8 +322,8 @@ class Cells:
                     argument="sensitive_features",
                 )
             if "missing" in table.columns and len(table):
-                held = table["missing"][0]
-                apart = arguments.check(missing=held).missing
+                stored = table["missing"][0]
+                missing_option = arguments.check(missing=stored).missing
             y_true = "y_true" if "y_true" in table.columns else None
             y_pred = "y_pred" if "y_pred" in table.columns else None
         else:
@@ -337,11 +343,11 @@ class Cells:
         keys = [*group_columns, *strata_columns, *labels]
         check_columns([*keys, count], table.columns)
         edges = score_bins = score_sums = None
-        if own and "score_edges" in table.columns and len(table):
+        if is_exported and "score_edges" in table.columns and len(table):
             check_columns(["score_bin", "score_sum"], table.columns)
             edges, score_bins, score_sums = own_scores(table)
         values, codes = factorize(table, keys)
-        return cells_of(
+        return cells_from_counts(
             CombinationCounts(
                 values=values,
                 codes=codes,
@@ -349,17 +355,20 @@ class Cells:
                 score_sums=score_sums,
                 score_bins=score_bins,
             ),
-            tuple(name.removeprefix("group:") if own else name for name in group_columns),
-            tuple(name.removeprefix("stratum:") if own else name for name in strata_columns),
+            # The columns of other frames keep their names, whatever these begin with.
+            tuple(name.removeprefix("group:") if is_exported else name for name in group_columns),
+            tuple(
+                name.removeprefix("stratum:") if is_exported else name for name in strata_columns
+            ),
             y_true is not None,
             y_pred is not None,
             edges,
             pos_label,
-            apart,
+            missing_option,
         )
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write the cells to a Parquet file; the file appears whole or not at all."""
+        """Write the cells to a Parquet file; the file appears complete or not at all."""
         check_target("path", path)
         write_file("path", path, self.to_frame().write_parquet)
 
@@ -375,7 +384,8 @@ class Cells:
         if not any(name.startswith("group:") for name in frame.columns):
             raise DataError(
                 f"{path} does not hold cells; its columns are {', '.join(frame.columns)}. "
-                "Use tabulate for rows, Cells.from_frame for counts of your own"
+                "Use tabulate for rows, or Cells.from_frame for other counts.",
+                argument="path",
             )
         return cls.from_frame(frame)
 
@@ -392,9 +402,9 @@ class Cells:
 
 
 def cut_cells(cells: Cells, name: str, cuts: Sequence[float]) -> Cells:
-    """Return cells with the numbers of a sensitive feature cut into bands, if it holds some."""
-    at = cells.sensitive_features.index(name)
-    labels = [key[at] for key in cells.groups]
+    """Return cells with a sensitive feature cut into bands, if the feature is numeric."""
+    position = cells.sensitive_features.index(name)
+    labels = [key[position] for key in cells.groups]
     known = [label for label in labels if label is not None and not is_missing_group(label)]
     if not all(isinstance(label, int | float) and not isinstance(label, bool) for label in known):
         return cells
@@ -409,7 +419,7 @@ def cut_cells(cells: Cells, name: str, cuts: Sequence[float]) -> Cells:
         return cells
     names = dict(enumerate(bands.labels))
     groups = tuple(
-        (*key[:at], names.get(code, key[at]), *key[at + 1 :])
+        (*key[:position], names.get(code, key[position]), *key[position + 1 :])
         for key, code in zip(cells.groups, bands.codes.tolist(), strict=True)
     )
     return cells._rebuild(cells.sensitive_features, groups, cells.group, cells._rows())
@@ -434,7 +444,7 @@ def _canonical(
     *,
     score_edges: NDArray[np.float64] | None,
 ) -> Cells:
-    """Sort groups, strata and cells; add cells that became equal; leave out empty ones."""
+    """Sort groups, strata and cells; merge equal cells; drop empty ones."""
     for role, columns, keys in (
         ("sensitive feature", names, groups),
         ("strata column", strata_names, strata),
@@ -443,13 +453,9 @@ def _canonical(
             check_one_kind(f"{role} {name!r}", [key[i] for key in keys])
             if any(key[i] is None for key in keys) and any(is_missing_group(k[i]) for k in keys):
                 raise DataError(
-                    f"missing values of {role} {name!r} are a group of their own in some cells and "
-                    "none in others; accepted: cells that were all made with missing='own', or "
-                    "without",
-                    mentions=(
-                        "missing",
-                        role,
-                    ),
+                    f"{role} {name!r} has missing values that are a group in some cells and not in "
+                    "others. Make all cells with missing='own', or all without it.",
+                    argument="missing",
                 )
     for i in range(len(names)):
         groups = with_one_order(groups, i)
@@ -481,7 +487,7 @@ def _canonical(
     )
 
 
-def cells_of(
+def cells_from_counts(
     counted: CombinationCounts,
     names: tuple[str, ...],
     strata_names: tuple[str, ...],
@@ -491,13 +497,13 @@ def cells_of(
     pos_label: Label,
     missing: str | None = None,
 ) -> Cells:
-    """Make cells of distinct combinations of (features, strata, label, decision)."""
-    labels = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
-    named = name_combinations(counted, len(names), strata_names, labels, pos_label, missing)
+    """Make cells from counted combinations of (features, strata, label, decision)."""
+    label_columns = [name for name, has in (("y_true", has_label), ("y_pred", has_decision)) if has]
+    named = name_combinations(counted, len(names), strata_names, label_columns, pos_label, missing)
     texts = missing_texts(counted, names, missing)
     zeros = np.zeros(len(counted.counts), dtype=np.int64)
     absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
-    made = _canonical(
+    cells = _canonical(
         names,
         named.groups,
         named.group,
@@ -511,4 +517,4 @@ def cells_of(
         zeros if counted.score_sums is None else counted.score_sums,
         score_edges=edges,
     )
-    return replace(made, missing_texts=texts) if texts else made
+    return replace(cells, missing_texts=texts) if texts else cells

@@ -1,4 +1,4 @@
-"""One column in memory: whatever holds one value per row, brought to one kind of array."""
+"""Convert any column (list, array, tensor, pandas or polars series) to one kind of array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Rows that are looked at together.
+#: Rows per block.
 _PART = 1 << 18
 
 
@@ -44,7 +44,7 @@ Column: TypeAlias = NDArray[Any] | EncodedColumn
 def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     """Return how many values are not finite, and the row of the first one.
 
-    A part at a time: a flag for every row would cost an eighth of the column.
+    Works block by block: a flag for every row would cost an eighth of the column.
     """
     n_bad, first = 0, -1
     for start in range(0, len(values), _PART):
@@ -56,6 +56,14 @@ def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     return n_bad, first
 
 
+def argument_of(label: str) -> str:
+    """Return the argument that a label is about, such as X for "column 'age' of X"."""
+    if label.endswith(" of X"):
+        return "X"
+    first = label.partition(" ")[0]
+    return {"column": "data", "sensitive": "sensitive_features"}.get(first, first)
+
+
 def check_numeric(name: str, column: Column) -> None:
     """Raise when a column holds text."""
     if isinstance(column, EncodedColumn):
@@ -63,7 +71,7 @@ def check_numeric(name: str, column: Column) -> None:
     else:
         text = column.dtype.kind not in "biuf"
     if text:
-        raise ArgumentTypeError(f"{name} holds text; accepted: numbers", argument=name)
+        raise ArgumentTypeError(f"{name} holds text; accepted: numbers", argument=argument_of(name))
 
 
 def _polars() -> Any:
@@ -76,7 +84,8 @@ def column_array(name: str, value: Any) -> Column:
     """Return one column as a one-dimensional array of numbers, booleans or text."""
     if isinstance(value, str | bytes) or value is None:
         raise ArgumentTypeError(
-            f"{name} is {value!r}; accepted: a column, one value per row", argument=name
+            f"{name} is {value!r}; accepted: a column, one value per row",
+            argument=argument_of(name),
         )
     package = type(value).__module__.partition(".")[0]
     if package == "polars":
@@ -93,18 +102,20 @@ def column_array(name: str, value: Any) -> Column:
             value = value.astype(object)
             value[mask] = None
     if isinstance(value, list | tuple) and value and isinstance(value[0], str | None.__class__):
-        # Text as it is: an array of text would be as wide as its longest entry.
+        # Not as an array, in which each text takes the space of the longest one.
         return _from_objects(name, list(value))
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{name} is not a column: {error}", argument=name) from None
+        raise ArgumentTypeError(
+            f"{name} is not a column: {error}", argument=argument_of(name)
+        ) from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise ArgumentTypeError(
             f"{name} has {array.ndim} dimensions; accepted: a column, one value per row",
-            argument=name,
+            argument=argument_of(name),
         )
     # A list that mixes text and numbers became text; look at its own values instead.
     if array.dtype.kind == "U" and isinstance(value, list | tuple):
@@ -119,7 +130,8 @@ def column_array(name: str, value: Any) -> Column:
         return array.astype(np.float64)
     if array.dtype.kind not in "biufUS":
         raise ArgumentTypeError(
-            f"{name} has dtype {array.dtype}; accepted: numbers, booleans, text", argument=name
+            f"{name} has dtype {array.dtype}; accepted: numbers, booleans, text",
+            argument=argument_of(name),
         )
     return array
 
@@ -130,34 +142,37 @@ def _from_pandas(name: str, value: Any) -> Any:
     if isinstance(value, pandas.DataFrame):
         raise ArgumentTypeError(
             f"{name} is a frame with the columns {list(map(str, value.columns))}; accepted: one "
-            "column (names must not occur twice)",
-            argument=name,
+            "column, whose name occurs once",
+            argument=argument_of(name),
         )
     series = value if isinstance(value, pandas.Series) else pandas.Series(value)
     if str(series.dtype) == "category":
         distinct = column_array(name, series.cat.categories)
         if not isinstance(distinct, EncodedColumn):
-            # Numbers are sorted by their value, whatever their category.
+            # Numbers are sorted by value, not by category.
             labels = np.array([*series.cat.categories, None], dtype=object)
             return labels[series.cat.codes.to_numpy()]
         texts = distinct.values_at(np.arange(len(distinct)))
         ordered = bool(series.cat.ordered) and not isinstance(texts[0], bool)
-        return _of_categories(series.cat.codes.to_numpy(), in_order(texts) if ordered else texts)
+        return _encode_categories(
+            series.cat.codes.to_numpy(), in_order(texts) if ordered else texts
+        )
     if isinstance(series.dtype, np.dtype):
         return series.to_numpy()
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _of_categories(codes: NDArray[Any], labels: list[Any]) -> EncodedColumn:
-    """Return codes into categories, of which those that occur are kept."""
-    found, used = used_codes(codes, len(labels))
-    return EncodedColumn(found, [labels[place] for place in used])
+def _encode_categories(codes: NDArray[Any], labels: list[Any]) -> EncodedColumn:
+    """Return a column of category codes, with only the categories that occur."""
+    new_codes, used = used_codes(codes, len(labels))
+    return EncodedColumn(new_codes, [labels[place] for place in used])
 
 
 def _from_objects(name: str, values: list[Any]) -> Column:
     """Return Python objects as a column: text, numbers or booleans, None for missing.
 
-    Without polars: its thread pool does not survive a fork, and lists must work in a child.
+    Does not use polars: its thread pool does not survive a fork, and lists must work in a child
+    process.
     """
     kinds = set(map(type, values))
     if any(_may_be_missing(kind) for kind in kinds):
@@ -173,38 +188,40 @@ def _from_objects(name: str, values: list[Any]) -> Column:
         return np.full(len(values), np.nan)
     booleans = all(issubclass(kind, bool | np.bool_) for kind in kinds)
     if booleans or all(issubclass(kind, str) for kind in kinds):
-        return _coded(values)
+        return _encode(values)
     numbers = all(
         issubclass(kind, int | float | np.number) and not issubclass(kind, bool) for kind in kinds
     )
     if numbers and all(issubclass(kind, int | np.integer) for kind in kinds):
-        return _coded(values)
+        return _encode(values)
     if numbers or (len(kinds) == 1 and next(iter(kinds)).__name__ == "Decimal"):
         return np.array([np.nan if v is None else as_float(v) for v in values])
     if len(kinds) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in kinds)[:5])
-        raise ArgumentTypeError(f"{name} mixes values of types {names}; accepted: one type")
+        raise ArgumentTypeError(
+            f"{name} mixes values of types {names}; accepted: one type", argument=argument_of(name)
+        )
     kind = next(iter(kinds))
     package = kind.__module__.partition(".")[0]
     if package == "pandas" and kind.__name__ in ("Interval", "Period"):
         return _by_value(values)
     if kind.__module__ == "datetime" or (package == "pandas" and hasattr(kind, "isoformat")):
-        return _coded([None if v is None else str(v) for v in values])
+        return _encode([None if v is None else str(v) for v in values])
     raise ArgumentTypeError(
         f"{name} holds values of type {kind.__name__}; accepted: numbers, booleans, text",
-        argument=name,
+        argument=argument_of(name),
     )
 
 
-def _coded(values: list[Any]) -> EncodedColumn:
-    """Return values as codes into the distinct ones."""
+def _encode(values: list[Any]) -> EncodedColumn:
+    """Encode values as codes into the distinct ones."""
     place: dict[Any, int] = {}
     codes = np.fromiter(
         (place.setdefault(value, len(place)) for value in values), np.uint32, len(values)
     )
     missing = place.pop(None, None)
     if missing is not None:
-        # The code after the last one is missing; those above its old place move down.
+        # Missing values get the code after the last label; higher codes move down by one.
         moved = np.arange(len(place) + 1, dtype=np.uint32)
         moved[missing + 1 :] -= 1
         moved[missing] = len(place)
@@ -213,8 +230,8 @@ def _coded(values: list[Any]) -> EncodedColumn:
 
 
 def _by_value(values: list[Any]) -> EncodedColumn:
-    """Return values that have an order as their text in this order."""
-    coded = _coded(values)
+    """Encode sortable values as texts that keep their order."""
+    coded = _encode(values)
     places = sorted(range(len(coded.labels)), key=coded.labels.__getitem__)
     labels: list[Any] = [None] * len(places)
     for place, label in zip(places, in_order(str(coded.labels[p]) for p in places), strict=True):
@@ -240,7 +257,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
     if not isinstance(series, pl.Series):
         raise ArgumentTypeError(
             f"{name} is a {type(series).__name__}; accepted: a column, one value per row",
-            argument=name,
+            argument=argument_of(name),
         )
     if series.dtype == pl.Null:
         return np.full(len(series), np.nan)
@@ -248,7 +265,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
         wide = series if series.dtype in (pl.Float32, pl.Float64) else series.cast(pl.Float64)
         return np.asarray(wide.to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
-        # NumPy has none of them.
+        # NumPy has no integers of 128 bits.
         return _from_objects(name, series.to_list())
     if series.dtype.is_decimal():
         return np.asarray(series.cast(pl.Float64).to_numpy())
@@ -256,7 +273,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
         return _from_objects(name, series.to_list())
     if isinstance(series.dtype, pl.Enum):
         codes = series.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-        return _of_categories(codes, in_order(series.dtype.categories.to_list()))
+        return _encode_categories(codes, in_order(series.dtype.categories.to_list()))
     if isinstance(series.dtype, pl.Categorical):
         series = series.cast(pl.String)
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
@@ -264,7 +281,8 @@ def _from_series(name: str, series: pl.Series) -> Column:
             return np.asarray(series.to_numpy())
     elif series.dtype != pl.String:
         raise ArgumentTypeError(
-            f"{name} holds {series.dtype}; accepted: numbers, booleans, text", argument=name
+            f"{name} holds {series.dtype}; accepted: numbers, booleans, text",
+            argument=argument_of(name),
         )
     labels = series.drop_nulls().unique().sort()
     text = labels.cast(pl.String)
@@ -273,18 +291,18 @@ def _from_series(name: str, series: pl.Series) -> Column:
 
 
 def is_column(value: Any) -> bool:
-    """Return whether a value looks like a column, not like one value of it."""
+    """Return whether a value looks like a column and not like a single value."""
     return not isinstance(value, str | bytes) and hasattr(value, "__len__")
 
 
 def series_name(value: Any) -> str | None:
-    """Return the name of a pandas or polars series."""
+    """Return the name of a pandas or polars series, None if it has no name."""
     name = getattr(value, "name", None)
     return name if isinstance(name, str) and name else None
 
 
 def is_pandas(value: Any) -> bool:
-    """Return whether a value is of pandas, without importing it."""
+    """Return whether a value comes from pandas, without importing pandas."""
     return type(value).__module__.partition(".")[0] == "pandas" and "pandas" in sys.modules
 
 

@@ -1,4 +1,4 @@
-"""Columns as users give them: single arrays, several in a mapping or frame, names of a frame."""
+"""Read columns from arguments: arrays, mappings or frames of columns, or names in a frame."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .frames import as_frame, check_columns
 def add_columns(
     columns: dict[str, Column], keys: dict[str, str], role: str, value: Any
 ) -> tuple[str, ...]:
-    """Add one array, or the several ones of a mapping, frame, list or 2-D array."""
+    """Add one array, or the columns of a mapping, frame, list or 2-D array."""
     if isinstance(value, str):
         raise ArgumentTypeError(
-            f"{role} is the text {value!r}; names of columns go with data=",
+            f"{role} is the text {value!r}. To name a column, pass data= too.",
             argument=role,
             mentions=("data",),
         )
@@ -44,34 +44,34 @@ def add_columns(
     else:
         named = [(series_name(value) or single, value)]
     if not named:
-        raise ArgumentError(f"{role} has no columns", argument=role)
+        raise ArgumentError(f"{role} has no columns. Pass at least one.", argument=role)
     for name, column in named:
         key = f"{role}:{name}"
         if key in columns:
-            raise ArgumentError(f"{role} names {name!r} twice", argument=role)
+            raise ArgumentError(f"{role} names {name!r} twice. Use each name once.", argument=role)
         columns[key] = column_array(f"{role} {name!r}", column)
         keys[key] = name
     return tuple(f"{role}:{name}" for name, _ in named)
 
 
 def check_lengths(lengths: dict[str, int]) -> None:
-    """Refuse columns of different lengths, or of none."""
+    """Raise if columns differ in length or have no rows."""
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
-        raise DataError(f"the columns differ in length: {shown}")
+        raise DataError(f"the columns differ in length: {shown}. Pass one value per row in each.")
     if 0 in lengths.values():
         raise DataError("the data have no rows", argument="data")
 
 
 def named_columns(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
-    """Return columns of a pandas frame or a mapping by their role."""
+    """Return columns of a pandas frame or a mapping by role."""
     if not isinstance(data, Mapping) and not hasattr(data, "columns"):
         raise ArgumentTypeError(
             f"data is a {type(data).__name__}; accepted: a frame or a mapping of columns",
             argument="data",
         )
     existing = list(data) if isinstance(data, Mapping) else list(data.columns)
-    # A column named by a number goes by its text.
+    # Columns with numbers as names are found by their text.
     names = {str(name): name for name in existing}
     check_columns(list(wanted.values()), list(names))
     columns = {

@@ -1,4 +1,4 @@
-"""One attribute from columns of 0 and 1 that exclude each other: black, white, asian to race."""
+"""Combine mutually exclusive columns of 0 and 1 into one attribute: black, white, asian to race."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 #: The group of rows in which no column is 1.
 NONE_OF_THESE = "none of these"
-#: The name of the column that `combine_columns` makes, which no frame has.
-_MADE = "combined\x00"
+#: The column that `combine_columns` adds; no frame has a column of this name.
+_COMBINED = "combined\x00"
 _TRUE, _FALSE = ["1", "true"], ["0", "false"]
 
 
 def combine_columns(flags: Any) -> NDArray[np.object_]:
-    """Combine columns of 0 and 1 that exclude each other to one attribute.
+    """Combine mutually exclusive columns of 0 and 1 into one attribute.
 
-    Compared by itself, each such column puts one group against everyone else. Combined, the groups
-    are compared with each other.
+    A single such column compares one group with everyone else. Combined, the groups are compared
+    with each other.
 
     Parameters
     ----------
@@ -54,9 +54,11 @@ def combine_columns(flags: Any) -> NDArray[np.object_]:
         raise ArgumentError(
             f"flags has {frame.width} column; accepted: at least two", argument="flags"
         )
-    made = with_combined(frame.lazy(), {_MADE: frame.columns}, "flags")
-    found: NDArray[np.object_] = made.select(_MADE).collect()[_MADE].to_numpy().astype(object)
-    return found
+    combined = with_combined(frame.lazy(), {_COMBINED: frame.columns}, "flags")
+    values: NDArray[np.object_] = (
+        combined.select(_COMBINED).collect()[_COMBINED].to_numpy().astype(object)
+    )
+    return values
 
 
 def with_combined(
@@ -64,23 +66,25 @@ def with_combined(
 ) -> pl.LazyFrame:
     """Return a frame with attributes by name, each combined from columns of 0 and 1.
 
-    Raises when a column holds something else, or when two columns are 1 in the same row.
+    Raises if a column holds other values, or if two columns are 1 in the same row.
     """
     import polars as pl
 
+    argument = "flags" if origin == "flags" else "combine"
     with reading_errors(origin):
         schema = frame.collect_schema()
     for name, columns in combine.items():
         _check_names(name, columns, list(schema))
-        flags = {column: _flag(column, schema[column]) for column in columns}
-        _check_rows(frame, flags, origin)
+        flags = {column: _flag(column, schema[column], argument) for column in columns}
+        _check_rows(frame, flags, origin, argument)
         value = pl.when(pl.any_horizontal(flag.is_null() for flag in flags.values())).then(
             pl.lit(None, pl.String)
         )
-        made = value.otherwise(pl.lit(NONE_OF_THESE))
+        combined = value.otherwise(pl.lit(NONE_OF_THESE))
         for column, flag in flags.items():
-            made = pl.when(flag.fill_null(value=False)).then(pl.lit(column)).otherwise(made)
-        frame = frame.with_columns(made.alias(name))
+            is_group = flag.fill_null(value=False)
+            combined = pl.when(is_group).then(pl.lit(column)).otherwise(combined)
+        frame = frame.with_columns(combined.alias(name))
     return frame
 
 
@@ -94,13 +98,13 @@ def _check_names(name: str, columns: Sequence[str], existing: Sequence[str]) -> 
     check_columns(columns, existing)
     if name in existing:
         raise ArgumentError(
-            f"combine names {name!r}, which is a column of the data; accepted: a new name",
+            f"combine names {name!r}, which is a column of the data already. Choose another name.",
             argument="combine",
         )
 
 
-def _flag(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as truth; missing where it is neither 0 nor 1."""
+def _flag(column: str, dtype: pl.DataType, argument: str) -> pl.Expr:
+    """Return a column as booleans; missing where it is neither 0 nor 1."""
     import polars as pl
 
     value = pl.col(column)
@@ -115,41 +119,46 @@ def _flag(column: str, dtype: pl.DataType) -> pl.Expr:
         false, true = _FALSE, _TRUE
     else:
         raise ArgumentTypeError(
-            f"column {column!r} holds {dtype}; accepted: 0 and 1, true or false"
+            f"column {column!r} holds {dtype}; accepted: 0 and 1, true or false",
+            argument=argument,
         )
     flag = pl.when(value.is_in(true)).then(statement=True)
     return flag.when(value.is_in(false)).then(statement=False)
 
 
-def _check_rows(frame: pl.LazyFrame, flags: Mapping[str, pl.Expr], origin: object) -> None:
-    """Refuse other values than 0 and 1, and rows in which two columns are 1."""
+def _check_rows(
+    frame: pl.LazyFrame, flags: Mapping[str, pl.Expr], origin: object, argument: str
+) -> None:
+    """Raise if a column holds values other than 0 and 1, or if two are 1 in the same row."""
     import polars as pl
 
     several = pl.sum_horizontal(flag.cast(pl.Int32).fill_null(0) for flag in flags.values()) > 1
     row = pl.int_range(pl.len())
     checks = [several.sum().alias("several"), row.filter(several).first().alias("row")]
     for place, (column, flag) in enumerate(flags.items()):
-        held = pl.col(column)
-        wrong = flag.is_null() & _is_known(held, frame.collect_schema()[column])
-        checks.append(held.filter(wrong).first().cast(pl.String).alias(f"wrong {place}"))
+        value = pl.col(column)
+        wrong = flag.is_null() & _is_known(value, frame.collect_schema()[column])
+        checks.append(value.filter(wrong).first().cast(pl.String).alias(f"wrong {place}"))
     with reading_errors(origin):
-        found = frame.select(checks).collect(engine="streaming").row(0, named=True)
+        report = frame.select(checks).collect(engine="streaming").row(0, named=True)
     for place, column in enumerate(flags):
-        if found[f"wrong {place}"] is not None:
+        if report[f"wrong {place}"] is not None:
             raise DataError(
-                f"column {column!r} holds {found[f'wrong {place}']!r}; accepted: 0 and 1, true and "
-                "false, in columns that are combined"
+                f"column {column!r} holds {report[f'wrong {place}']!r}; accepted: 0 and 1, or true "
+                "and false, in columns that are combined",
+                argument=argument,
             )
-    if found["several"]:
-        at = frame.slice(found["row"], 1).select(**flags).collect().row(0, named=True)
-        both = " and ".join(repr(column) for column, rows in at.items() if rows)
-        rest = found["several"] - 1
+    if report["several"]:
+        flags_of_row = frame.slice(report["row"], 1).select(**flags).collect().row(0, named=True)
+        both = " and ".join(repr(column) for column, is_one in flags_of_row.items() if is_one)
+        rest = report["several"] - 1
         more = f" and in {rest:,} other rows" if rest else ""
         raise DataError(
-            f"columns {both} are 1 in the same row, row {found['row']:,} (the first is 0){more}; "
-            "accepted: columns of which at most one is 1 in each row"
+            f"columns {both} are 1 in the same row, row {report['row']:,} (the first is 0){more}. "
+            "Combine only columns of which at most one is 1 in each row.",
+            argument=argument,
         )
 
 
-def _is_known(held: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    return held.is_not_null() & held.is_not_nan() if dtype.is_float() else held.is_not_null()
+def _is_known(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    return value.is_not_null() & value.is_not_nan() if dtype.is_float() else value.is_not_null()

@@ -1,4 +1,4 @@
-"""Values that hold arrays: equal when all their fields are, and pickled by their fields."""
+"""Equality and pickling of dataclasses that hold arrays."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 
 
 class Value:
-    """A dataclass that compares by its fields, number by number; what is missing equals itself.
+    """A dataclass that compares by its fields, entry by entry; NaN equals NaN.
 
-    All else that it knows are caches, native objects among them; they are not pickled.
+    Only fields are pickled: other attributes are caches, some of them native objects.
     """
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
         return all(
-            are_equal(mine, theirs) for mine, theirs in zip(_of(self), _of(other), strict=True)
+            are_equal(mine, theirs)
+            for mine, theirs in zip(_compared_fields(self), _compared_fields(other), strict=True)
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -26,16 +27,18 @@ class Value:
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def __hash__(self) -> int:
-        return hash((type(self), *(name for name in _of(self) if isinstance(name, str | int))))
+        return hash(
+            (type(self), *(name for name in _compared_fields(self) if isinstance(name, str | int)))
+        )
 
 
-def _of(value: Any) -> list[Any]:
+def _compared_fields(value: Any) -> list[Any]:
     assert is_dataclass(value)
     return [getattr(value, entry.name) for entry in fields(value) if entry.compare]
 
 
 def are_equal(a: Any, b: Any) -> bool:
-    """Return whether two values are the same, arrays and sequences of them entry by entry."""
+    """Return whether two values are equal; arrays and sequences are compared entry by entry."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and a.dtype == b.dtype and _same_array(a, b)
     if isinstance(a, tuple | list) and isinstance(b, tuple | list):
@@ -43,7 +46,7 @@ def are_equal(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(are_equal(a[key], b[key]) for key in a)
     if hasattr(a, "equals") and type(a) is type(b):
-        # Columns of polars and pandas.
+        # Polars and pandas columns.
         return bool(a.equals(b))
     return bool(a == b) or (a != a and b != b)
 

@@ -1,4 +1,4 @@
-"""Rows of features, for models and fair metrics: arrays and frames, chosen by name or position."""
+"""Read feature matrices from arrays and frames; choose features by name or position."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .indicators import Indicator
 
 
 class Features(NamedTuple):
-    """Rows of features, with the names of the columns where they have any."""
+    """Rows of features, with the names of the columns if they have names."""
 
     values: NDArray[np.float64]
     names: tuple[str, ...] | None
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The names of the columns; x0, x1, ... where they have none."""
+        """The names of the columns; x0, x1, ... if they have no names."""
         return self.names or tuple(f"x{place}" for place in range(self.values.shape[1]))
 
 
-#: What a model reads in the place of a missing value, by name or position of the column.
+#: The replacement for missing values, by name or position of the column.
 Fill: TypeAlias = Mapping[str | int, Any]
 
 
@@ -38,18 +38,18 @@ def read_features(
     feature_names: tuple[str, ...] | None = None,
     fill: Fill | None = None,
 ) -> Features:
-    """Return an array or a frame as float64 rows; named columns are chosen by name.
+    """Read an array or a frame as float64 rows; columns with names are matched by name.
 
     Parameters
     ----------
     X : array-like or frame of shape (n_rows, n_features)
         NumPy array, lists, torch tensor, pandas or polars frame, or Arrow table.
     n_features : int, optional
-        What the model expects.
+        Number of features that the model expects.
     feature_names : tuple of str, optional
-        Names that the model knows; a frame must have these columns, in any order.
+        Feature names of the model; a frame must have these columns, in any order.
     fill : dict, optional
-        What stands for missing values, by name or position of the column of X.
+        Replacements for missing values, by name or position of the column of X.
     """
     columns = _frame_columns(X)
     if columns is None:
@@ -114,12 +114,12 @@ def gaps_of(X: Any, feature_names: tuple[str, ...] | None = None) -> NDArray[np.
 def _is_missing(column: Any) -> NDArray[np.bool_]:
     if is_pandas(column):
         return np.asarray(column.isna(), dtype=bool)
-    found = column.is_null()
-    return np.asarray(found | column.is_nan() if column.dtype.is_float() else found, dtype=bool)
+    is_null = column.is_null()
+    return np.asarray(is_null | column.is_nan() if column.dtype.is_float() else is_null, dtype=bool)
 
 
 def _filled(name: str, column: Any, fill: Fill) -> tuple[str, Any]:
-    """Return a column with what the model reads in the place of missing values."""
+    """Return a column with its missing values replaced."""
     if name not in fill:
         return name, column
     gap = _is_missing(column)
@@ -134,24 +134,24 @@ def _filled(name: str, column: Any, fill: Fill) -> tuple[str, Any]:
 def _by_place(
     fill: Fill | None, names: tuple[str, ...] | None, n_columns: int
 ) -> list[tuple[int, Any]]:
-    """Return what stands for missing values of an array, by position."""
-    place: dict[str | int, Any] = {name: at for at, name in enumerate(names or ())}
-    found = [(place.get(key, key), value) for key, value in (fill or {}).items()]
-    return [(at, value) for at, value in found if isinstance(at, int) and at < n_columns]
+    """Return the replacements for missing values of an array, by position."""
+    place: dict[str | int, Any] = {name: i for i, name in enumerate(names or ())}
+    entries = [(place.get(key, key), value) for key, value in (fill or {}).items()]
+    return [(i, value) for i, value in entries if isinstance(i, int) and i < n_columns]
 
 
 def named_columns(X: Any) -> list[tuple[str, Column]]:
-    """Return the columns of a frame, a dict or an array by name: x1, x2, ... of an array."""
+    """Return the columns of a frame, a dict or an array by name; an array has x1, x2, ..."""
     columns = [(str(name), X[name]) for name in X] if isinstance(X, Mapping) else _frame_columns(X)
     if columns is None:
         values = _any_numbers(X)
-        # Truth in an array of numbers is 0 and 1.
+        # Booleans count as 0 and 1.
         values = values.view(np.uint8) if values.dtype.kind == "b" else values
         return [(f"x{place + 1}", values[:, place]) for place in range(values.shape[1])]
     names = [name for name, _ in columns]
     if len(set(names)) < len(names):
         raise DataError(
-            f"X has several columns of one name ({list_some(names)}); accepted: each once",
+            f"X has several columns of one name ({list_some(names)}). Use each name once.",
             argument="X",
         )
     return [(name, column_array(f"column {name!r} of X", column)) for name, column in columns]
@@ -164,7 +164,7 @@ def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
         return [(str(name), X.iloc[:, place]) for place, name in enumerate(X.columns)]
     if package == "polars" and hasattr(X, "collect"):
         raise ArgumentTypeError(
-            "X is a LazyFrame; accepted: an array or a frame (collect it)", argument="X"
+            "X is a LazyFrame; accepted: an array or a frame. Call .collect() first.", argument="X"
         )
     if package == "polars" and hasattr(X, "get_columns"):
         return [(column.name, column) for column in X.get_columns()]
@@ -176,7 +176,7 @@ def _frame_columns(X: Any) -> list[tuple[str, Any]] | None:
 
 
 def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
-    """Return the column of a feature, or the indicator that is read from a column of values."""
+    """Return the column of a feature; an indicator may be computed from its original column."""
     called = {column for column, _ in columns}
     if isinstance(name, Indicator) and name not in called and name.column in called:
         return name, name.from_column(_only(columns, name.column)[1])
@@ -184,17 +184,17 @@ def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
 
 
 def _only(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
-    """Return the one column of a name."""
-    found = [column for column in columns if column[0] == name]
-    if not found:
+    """Return the column of a name; raise unless there is exactly one."""
+    matches = [column for column in columns if column[0] == name]
+    if not matches:
         raise ColumnError(
-            f"X has no column {name!r}, a feature of the model; its columns: "
+            f"X has no column {name!r}, which is a feature of the model. Its columns: "
             f"{list_some([name for name, _ in columns], 20)}",
             argument="X",
         )
-    if len(found) > 1:
-        raise DataError(f"X has {len(found)} columns {name!r}; accepted: one", argument="X")
-    return found[0]
+    if len(matches) > 1:
+        raise DataError(f"X has {len(matches)} columns {name!r}. Use each name once.", argument="X")
+    return matches[0]
 
 
 def _stacked(columns: list[tuple[str, Any]], n_rows: int) -> NDArray[np.float64]:
@@ -211,10 +211,12 @@ def _array(X: Any) -> NDArray[np.float64]:
 
 
 def _any_numbers(X: Any) -> NDArray[Any]:
-    """Return a two-dimensional array of numbers of any kind, as it is where it is one already."""
+    """Return a two-dimensional array of numbers, without a copy where possible."""
     accepted = "a two-dimensional array of numbers (rows x features), or a frame"
     if hasattr(X, "toarray"):
-        raise ArgumentTypeError(f"X is sparse; accepted: {accepted} (X.toarray())", argument="X")
+        raise ArgumentTypeError(
+            f"X is sparse; accepted: {accepted}. Pass X.toarray().", argument="X"
+        )
     if hasattr(X, "detach") and hasattr(X, "numpy"):
         X = X.detach().cpu().numpy()
     if np.ma.isMaskedArray(X):
@@ -223,9 +225,9 @@ def _any_numbers(X: Any) -> NDArray[Any]:
         array = np.asarray(X)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)
-    except Exception as error:  # what is turned into an array may raise what it likes
+    except Exception as error:  # the __array__ method of X may raise any exception
         raise ArgumentTypeError(
-            f"X is no array of numbers: {error}; accepted: {accepted}", argument="X"
+            f"X is not an array of numbers: {error}; accepted: {accepted}", argument="X"
         ) from None
     if array.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"X has dtype {array.dtype}; accepted: {accepted}", argument="X")
@@ -237,7 +239,7 @@ def _any_numbers(X: Any) -> NDArray[Any]:
 def positions_of(
     argument: str, columns: Any, names: tuple[str, ...] | None, n_features: int
 ) -> NDArray[np.intp]:
-    """Return the positions of features that are given by name or position, in their order."""
+    """Return the positions of features that are given by name or position."""
     chosen = [columns] if isinstance(columns, str | int | np.integer) else columns
     if not arguments.is_listing(chosen):
         raise ArgumentTypeError(
@@ -247,7 +249,8 @@ def positions_of(
     places = [_position_of(argument, column, names, n_features) for column in chosen]
     if len(set(places)) < len(places):
         raise ArgumentError(
-            f"{argument} names a feature twice: {list_some(list(chosen), 20)}", argument=argument
+            f"{argument} names a feature twice: {list_some(list(chosen), 20)}. Name each once.",
+            argument=argument,
         )
     return np.array(places, dtype=np.intp)
 
@@ -287,7 +290,7 @@ def _position_of(
 
 
 def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tuple[str, ...] | None:
-    """Return the names of the features of a model, which may take any number of them (None)."""
+    """Check the feature names of a model; ``n_features`` is None if any number is allowed."""
     if feature_names is None:
         return None
     if not arguments.is_listing(feature_names):
@@ -295,13 +298,13 @@ def names_of(feature_names: Sequence[str] | None, n_features: int | None) -> tup
             f"feature_names is {feature_names!r}; accepted: a sequence of names, one per feature",
             argument="feature_names",
         )
-    # Those that know their column stay as they are.
+    # Indicators are texts and remain indicators.
     names = tuple(name if isinstance(name, str) else str(name) for name in feature_names)
     wanted = len(names) if n_features is None else n_features
     if len(names) != wanted or len(set(names)) < len(names):
         raise ArgumentError(
             f"feature_names has {len(names)} names ({list_some(names)}); accepted: {wanted} "
-            "different ones, one per feature",
+            "different names, one per feature",
             argument="feature_names",
         )
     return names

@@ -1,4 +1,4 @@
-"""How files are read that are not read as they stand: formats of text, rows to keep, a cut."""
+"""Read files with options: text formats, row filters, score cuts and combined attributes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Options for reading a file: formats, row filters and cuts."""
+    """Options for reading files: formats, row filters, score cuts and combined attributes."""
 
     form: TextFormat
-    #: Rows to keep, as `filters.row_filter` reads it.
+    #: The filter of rows to keep; see `filters.row_filter`.
     where: str | None = None
-    #: A column of scores and a threshold, as ``score=0.7``.
+    #: A column of scores and a threshold, such as ``score=0.7``.
     cut: str | None = None
-    #: Attributes by name, each made of columns of 0 and 1 that exclude each other.
+    #: Attributes by name, each combined from mutually exclusive columns of 0 and 1.
     combine: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def opened(self, data: str | Path) -> FilteredFile:
-        """Return the rows that are asked for."""
+        """Open files with these options."""
         import polars as pl
 
         frame = with_combined(self._marked(scan_files(data, self.form)), self.combine, data)
@@ -50,8 +50,8 @@ class FileOptions:
                 )
             if not n_kept:
                 raise DataError(
-                    f"where is {self.where!r}, which is true of none of the {n_rows:,} rows of "
-                    f"{data}; accepted: what keeps some",
+                    f"where {self.where!r} matches none of the {n_rows:,} rows of {data}. Check "
+                    "the values in this condition.",
                     argument="where",
                 )
             kept = (int(n_kept), int(n_rows))
@@ -61,7 +61,7 @@ class FileOptions:
         )
 
     def _marked(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Return a frame of Parquet with the texts of missing values as missing."""
+        """Return a frame in which the texts for missing values are missing."""
         import polars as pl
 
         if not self.form.missing:
@@ -73,23 +73,23 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FilteredFile:
-    """Rows that were asked for, and what is said about them."""
+    """The rows of files after filters and cuts, with a description of both."""
 
     frame: pl.LazyFrame
-    #: The column of decisions that a cut made.
+    #: The decision column that a cut has added.
     decision: str | None
     where: str | None
-    #: Rows that are kept, of all.
+    #: The number of rows that are kept, and of all rows.
     kept: tuple[int, int] | None
     combine: Mapping[str, Sequence[str]]
 
     def told(self) -> tuple[str, ...]:
-        """Return which rows are kept, and which attributes are combined, in sentences."""
-        told = [
+        """Return sentences on the rows that are kept and the attributes that are combined."""
+        sentences = [
             f"{name} is combined from the columns {', '.join(columns)}"
             for name, columns in self.combine.items()
         ]
         if self.kept is not None:
             kept, of = self.kept
-            told.append(f"{kept:,} of {of:,} rows are kept, where {self.where}")
-        return tuple(told)
+            sentences.append(f"{kept:,} of {of:,} rows are kept, where {self.where}")
+        return tuple(sentences)

@@ -1,7 +1,7 @@
-"""Filters of rows as text: ``age >= 18 and (state = 'NY' or state is missing)``.
+"""Parse row filters such as ``age >= 18 and (state = 'NY' or state is missing)``.
 
-Read into an expression of polars, never evaluated as code. A comparison with a missing value (NaN
-too) is missing, and rows of which the whole is missing are not kept.
+The text becomes a polars expression and is never evaluated as code. A comparison with a missing
+value (or NaN) is missing, and rows for which the whole filter is missing are dropped.
 """
 
 from __future__ import annotations
@@ -33,17 +33,20 @@ _COMPARISONS = {
     ">=": operator.ge,
 }
 _KEYWORDS = {"and", "or", "not", "in", "is"}
-_EXAMPLE = "accepted: as in age >= 18 and state = 'NY', with and, or, not, in (a, b), is missing"
+_EXAMPLE = (
+    "accepted: a condition such as age >= 18 and state = 'NY', with and, or, not, in (a, b) and is "
+    "missing"
+)
 _DEEPEST = 50
 
 
 def row_filter(text: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
-    """Return the rows to keep as an expression; ``schema`` has the columns with their types."""
+    """Parse a filter into an expression; ``schema`` has the types of the columns."""
     return _FilterParser(text, schema).whole()
 
 
 def column_text(name: str) -> str:
-    """Return the name of a column as a filter has it: no word without marks around it."""
+    """Return the name of a column for a filter, in quotation marks if needed."""
     if re.fullmatch(r"[A-Za-z_]\w*", name) and name.lower() not in _KEYWORDS:
         return name
     mark = next((mark for mark in "`\"'" if mark not in name), "`")
@@ -51,7 +54,7 @@ def column_text(name: str) -> str:
 
 
 def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, pl.Expr]:
-    """Return the name and the values of the decision that ``score=0.7`` stands for."""
+    """Parse a cut such as ``score=0.7`` into the name and the expression of a decision."""
     import polars as pl
 
     name, _, threshold = text.rpartition("=")
@@ -61,11 +64,11 @@ def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, p
         cut = float("nan")
     if not name or cut != cut:
         raise ArgumentError(
-            f"cut is {text!r}; accepted: a column and a number, as score=0.7", argument="cut"
+            f"cut is {text!r}; accepted: a column and a number, such as score=0.7", argument="cut"
         )
     if name not in schema:
         raise ColumnError(
-            f"cut names {name!r}, which does not exist; the data have: "
+            f"cut names column {name!r}, which does not exist; the data have: "
             f"{list_some(list(schema), 30)}",
             argument="cut",
         )
@@ -78,15 +81,15 @@ def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, p
 
 
 class _FilterParser:
-    """Reads a filter from left to right."""
+    """A recursive descent parser of filters."""
 
     def __init__(self, text: str, schema: Mapping[str, pl.DataType]) -> None:
         self.text, self.schema = text, schema
         self.tokens = self._tokens()
-        self.at = self.depth = 0
+        self.position = self.depth = 0
 
     def _tokens(self) -> list[tuple[str, str]]:
-        found, place = [], 0
+        tokens, place = [], 0
         text = self.text.rstrip()
         while place < len(text):
             token = _TOKEN.match(text, place)
@@ -95,56 +98,58 @@ class _FilterParser:
             kind, value = token.lastgroup, token[token.lastgroup]
             if kind == "word" and value.lower() in _KEYWORDS:
                 kind, value = "keyword", value.lower()
-            found.append((kind, value))
+            tokens.append((kind, value))
             place = token.end()
-        return found
+        return tokens
 
     def _wrong(self, why: str) -> ArgumentError:
         return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}", argument="where")
 
     def _next(self) -> tuple[str, str]:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
+        return (
+            self.tokens[self.position] if self.position < len(self.tokens) else ("end", "the end")
+        )
 
     def _take(self) -> tuple[str, str]:
         token = self._next()
-        self.at += 1
+        self.position += 1
         return token
 
     def _takes(self, *values: str) -> bool:
-        """Return whether these words and signs come next, which are then taken."""
-        ahead = self.tokens[self.at : self.at + len(values)]
+        """Take the next tokens and return True if they are these words and signs."""
+        ahead = self.tokens[self.position : self.position + len(values)]
         if [value for kind, value in ahead if kind in ("keyword", "sign")] != list(values):
             return False
-        self.at += len(values)
+        self.position += len(values)
         return True
 
     def whole(self) -> pl.Expr:
         """Return the expression of the whole text."""
-        expression = self._either()
+        expression = self._disjunction()
         if self._next()[0] != "end":
-            raise self._wrong(f"{self._next()[1]!r} comes after a whole filter")
+            raise self._wrong(f"{self._next()[1]!r} follows a complete condition")
         return expression
 
-    def _either(self) -> pl.Expr:
-        expression = self._both()
+    def _disjunction(self) -> pl.Expr:
+        expression = self._conjunction()
         while self._takes("or"):
-            expression = expression | self._both()
+            expression = expression | self._conjunction()
         return expression
 
-    def _both(self) -> pl.Expr:
-        expression = self._one()
+    def _conjunction(self) -> pl.Expr:
+        expression = self._term()
         while self._takes("and"):
-            expression = expression & self._one()
+            expression = expression & self._term()
         return expression
 
-    def _one(self) -> pl.Expr:
+    def _term(self) -> pl.Expr:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self._wrong(f"more than {_DEEPEST} parts are nested")
         if self._takes("not"):
-            expression = ~self._one()
+            expression = ~self._term()
         elif self._takes("("):
-            expression = self._either()
+            expression = self._disjunction()
             if not self._takes(")"):
                 raise self._wrong("a bracket is not closed")
         else:
@@ -166,15 +171,15 @@ class _FilterParser:
             negated = self._takes("not")
             kind, value = self._take()
             if kind != "word" or value.lower() not in ("missing", "null"):
-                raise self._wrong(f"after {name!r} is stands {value!r}")
+                raise self._wrong(f"{value!r} follows {name!r} is, where missing is needed")
             return column.is_not_null() if negated else column.is_null()
         negated = self._takes("not")
         if self._takes("in"):
-            found = column.is_in(self._several(name, dtype))
-            return ~found if negated else found
+            is_member = column.is_in(self._several(name, dtype))
+            return ~is_member if negated else is_member
         kind, sign = self._take()
         if negated or kind != "sign" or sign not in _COMPARISONS:
-            raise self._wrong(f"after column {name!r} stands {sign!r}")
+            raise self._wrong(f"{sign!r} follows column {name!r}, where a comparison is needed")
         expression: pl.Expr = _COMPARISONS[sign](column, pl.lit(self._literal(name, dtype)))
         return expression
 
@@ -182,7 +187,7 @@ class _FilterParser:
         kind, value = self._take()
         name = value[1:-1] if kind == "quoted" else value
         if kind not in ("quoted", "word", "number"):
-            raise self._wrong(f"{value!r} stands where a column is named")
+            raise self._wrong(f"{value!r} comes where the name of a column is needed")
         if name not in self.schema:
             raise ColumnError(
                 f"where names column {name!r}, which does not exist; the data have: "
@@ -193,7 +198,7 @@ class _FilterParser:
 
     def _several(self, name: str, dtype: pl.DataType) -> list[Any]:
         if not self._takes("("):
-            raise self._wrong("after in stands no bracket")
+            raise self._wrong("in needs values in brackets")
         values = [self._literal(name, dtype)]
         while self._takes(","):
             values.append(self._literal(name, dtype))
@@ -202,12 +207,14 @@ class _FilterParser:
         return values
 
     def _literal(self, name: str, dtype: pl.DataType) -> Any:
-        """Return the value that stands next, of the kind that the column holds."""
+        """Read the next token as a value of the type of a column."""
         import polars as pl
 
         kind, value = self._take()
         if kind not in ("quoted", "word", "number"):
-            raise self._wrong(f"{value!r} stands where column {name!r} is compared with a value")
+            raise self._wrong(
+                f"{value!r} comes where column {name!r} needs a value to compare with"
+            )
         text = value[1:-1] if kind == "quoted" else value
         if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
             if kind == "number":
@@ -219,7 +226,7 @@ class _FilterParser:
             return _READ[_kind(dtype)](text)
         except (KeyError, ValueError):
             raise self._wrong(
-                f"column {name!r} holds {_kind(dtype)}, and {text!r} is none"
+                f"{text!r} does not fit column {name!r}, which holds {_kind(dtype)}"
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""Columns of frames and files, counted by a streaming group-by of polars."""
+"""A source of columns in frames and files, counted by a streaming group-by of polars."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Rows from which the types of the columns of a CSV file are read.
+#: Number of rows from which the column types of a CSV file are inferred.
 _CSV_SCHEMA_ROWS = 10_000
-#: What is said of text files where nobody says more.
+#: The default text format.
 PLAIN = TextFormat()
-#: Column of distinct rows that says how many there are of each.
+#: The column with the count of each distinct row.
 _N_ROWS = "(number of rows)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSource:
-    """Columns of a polars lazy frame: a frame, or files that need not fit into memory."""
+    """Columns of a polars lazy frame: a frame, or files that may be larger than memory."""
 
     frame: pl.LazyFrame
     columns: dict[str, str]
     origin: str
-    #: The distinct rows with their numbers, where somebody has counted them already.
+    #: The distinct rows with their counts, if these are known already.
     distinct: pl.LazyFrame | None = None
-    #: The key of the column that says how many persons a row stands for; None: one.
-    repeats: str | None = None
+    #: The key of the column of people per row; None: one person per row.
+    people_column: str | None = None
     holds_rows: ClassVar[bool] = True
 
     def cut(self, key: str, cuts: Sequence[float]) -> FrameSource:
-        """Return the columns with the numbers of one of them cut into bands."""
+        """Return this source with the numbers of one column cut into bands."""
         name = f"{self.columns[key]} (bands)"
         with reading_errors(self.origin):
             frame = cut_lazily(self.frame, self.columns[key], cuts, name)
@@ -94,32 +94,34 @@ class FrameSource:
             for i, key in enumerate(keys)
         ]
         by = [f"key{i}" for i in range(len(keys))]
-        persons = pl.lit(1, pl.Int64)
+        people = pl.lit(1, pl.Int64)
         lazy = self.frame
-        if self.repeats is not None:
-            name = self.columns[self.repeats]
-            self._check_repeats(name, score is not None)
-            chosen.append(pl.col(name).cast(pl.Int64).alias("persons"))
-            persons, lazy = pl.col("persons"), lazy.filter(pl.col(name) > 0)
-        totals = [persons.sum().alias("n") if self.repeats else pl.len().cast(pl.Int64).alias("n")]
+        if self.people_column is not None:
+            name = self.columns[self.people_column]
+            self._check_people(name, score is not None)
+            chosen.append(pl.col(name).cast(pl.Int64).alias("people"))
+            people, lazy = pl.col("people"), lazy.filter(pl.col(name) > 0)
+        totals = [
+            people.sum().alias("n") if self.people_column else pl.len().cast(pl.Int64).alias("n")
+        ]
         if score is None and self.distinct is not None:
             lazy = self.distinct
-            if self.repeats is not None:
-                lazy = lazy.filter(pl.col(self.columns[self.repeats]) > 0)
+            if self.people_column is not None:
+                lazy = lazy.filter(pl.col(self.columns[self.people_column]) > 0)
             chosen.append(pl.col(_N_ROWS))
-            totals = [(pl.col(_N_ROWS) * persons).sum().alias("n")]
+            totals = [(pl.col(_N_ROWS) * people).sum().alias("n")]
         if score is not None:
             assert edges is not None
             name = self.columns[score]
             if not schema[name].is_numeric():
                 raise ArgumentTypeError(
                     f"y_score column {name!r} holds {schema[name]}; accepted: numbers",
-                    mentions=("y_score",),
+                    argument="y_score",
                 )
             chosen.append(pl.col(name).cast(pl.Float64).fill_null(float("nan")).alias("score"))
             by.append("bin")
             units = (pl.col("score") / _native.SCORE_UNIT + 0.5).floor()
-            units = units.cast(pl.Int64, strict=False) * persons
+            units = units.cast(pl.Int64, strict=False) * people
             totals.append(units.sum().alias("score_sum"))
             totals.append(pl.col("score").first().alias("example"))
         lazy = lazy.select(chosen)
@@ -147,30 +149,32 @@ class FrameSource:
             score_bins=table["bin"].to_numpy().astype(np.int64) if score is not None else None,
         )
 
-    def _check_repeats(self, name: str, scored: bool) -> None:
-        """Raise when a column does not hold numbers of persons."""
+    def _check_people(self, name: str, scored: bool) -> None:
+        """Raise if a column does not hold whole numbers of at least 0."""
         import polars as pl
 
         with reading_errors(self.origin):
             dtype = self.frame.collect_schema()[name]
             if not dtype.is_numeric():
                 raise ArgumentTypeError(
-                    f"counts column {name!r} holds {dtype}; accepted: {WHOLE_NUMBERS}"
+                    f"counts column {name!r} holds {dtype}; accepted: {WHOLE_NUMBERS}",
+                    argument="counts",
                 )
             value = pl.col(name).cast(pl.Float64)
             whole = value.is_finite() & (value >= 0) & (value == value.floor())
             wrong = ~whole.fill_null(value=False)
-            found = self.frame.select(
+            summary = self.frame.select(
                 wrong.sum().alias("n"),
                 value.filter(wrong).first().alias("example"),
                 value.sum().alias("total"),
             ).collect(engine="streaming")
-        n_wrong, example, total = found.row(0)
+        n_wrong, example, total = summary.row(0)
         if n_wrong:
             shown = "missing" if example is None else f"{example:g}"
             raise DataError(
-                f"counts column {name!r} is {shown} in one of {n_wrong:,} rows that are not right; "
-                f"accepted: {WHOLE_NUMBERS}"
+                f"counts column {name!r} is {shown} in one of {n_wrong:,} invalid rows; "
+                f"accepted: {WHOLE_NUMBERS}",
+                argument="counts",
             )
         check_total(total, scored)
 
@@ -190,7 +194,7 @@ class FrameSource:
 
 
 def _key(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as a key to group by: NaN is missing, categories without order are text."""
+    """Return a column as a group-by key: NaN is missing, unordered categories are text."""
     import polars as pl
 
     column = pl.col(name)
@@ -202,7 +206,8 @@ def _key(name: str, dtype: pl.DataType) -> pl.Expr:
         return column.cast(pl.Float64)
     if dtype.is_nested() or dtype == pl.Object:
         raise ArgumentTypeError(
-            f"column {name!r} holds {dtype}; accepted: numbers, booleans, text, dates"
+            f"column {name!r} holds {dtype}; accepted: numbers, booleans, text, dates",
+            argument="data",
         )
     return column
 
@@ -223,18 +228,18 @@ def _bins(edges: NDArray[np.float64] | None) -> pl.Expr:
 def factorize(
     table: pl.DataFrame, names: Sequence[str]
 ) -> tuple[list[list[Any]], NDArray[np.int64]]:
-    """Return the distinct values of some columns of a small table, and the codes of its rows."""
+    """Return the distinct values of columns of a small table, and the codes of its rows."""
     import polars as pl
 
     values, codes = [], []
     for name in names:
         keys = table.select(key=_key(name, table.schema[name]))
         distinct = keys.unique(maintain_order=True)
-        held = distinct["key"].to_list()
+        labels = distinct["key"].to_list()
         if isinstance(distinct.schema["key"], pl.Enum):
             ranked = {label: label for label in in_order(distinct.schema["key"].categories)}
-            held = [ranked.get(label) for label in held]
-        values.append(held)
+            labels = [ranked.get(label) for label in labels]
+        values.append(labels)
         place = distinct.with_row_index("code")
         joined = keys.join(place, on="key", how="left", nulls_equal=True, maintain_order="left")
         codes.append(joined["code"].cast(pl.Int64).to_numpy())
@@ -244,7 +249,7 @@ def factorize(
 
 
 class reading_errors:  # noqa: N801 (a context manager that reads like a phrase)
-    """Turns errors of reading a table into a DataError that names it."""
+    """Turns errors while reading a table into a DataError that names the table."""
 
     def __init__(self, origin: object) -> None:
         self.origin = origin
@@ -257,20 +262,20 @@ class reading_errors:  # noqa: N801 (a context manager that reads like a phrase)
 
         if error is None or isinstance(error, FairAuditError):
             return
-        # A panic of polars is no Exception: it ended the process with the exit code of a verdict.
+        # A polars panic is not an Exception; uncaught, it would exit with the code of a verdict.
         theirs = pl.exceptions.PolarsError | pl.exceptions.PanicException
         ours = OSError | TypeError | ValueError | OverflowError | NotImplementedError
         if isinstance(error, theirs | ours):
             lines = str(error).strip().splitlines()
             reason = lines[0] if lines else repr(error)
-            hint = f"; {OTHER_ENCODING}" if "utf-8" in reason else ""
+            hint = f". {OTHER_ENCODING}" if "utf-8" in reason else ""
             raise DataError(
                 f"data from {self.origin} cannot be read: {reason}{hint}", argument="data"
             ) from error
 
 
 def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return a frame of any package, or a mapping, as a polars frame with at least ``columns``."""
+    """Convert a frame or a mapping to a polars frame with at least ``columns``."""
     import polars as pl
 
     if isinstance(value, pl.DataFrame):
@@ -293,17 +298,19 @@ def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) ->
 
 
 def names_of(role: str, value: Any) -> list[str]:
-    """Return the names of columns that an argument gives."""
+    """Return the column names in an argument."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
-            f"{role} is a {type(value).__name__}; with data= it is the name of a column or a list "
+            f"{role} is a {type(value).__name__}; with data= pass the name of a column or a list "
             "of names",
             argument=role,
             mentions=("data",),
         )
     if len(set(names)) != len(names):
-        raise ArgumentError(f"{role} is {list(names)!r}; a column is named twice", argument=role)
+        raise ArgumentError(
+            f"{role} is {list(names)!r}; a column is named twice. Name each once.", argument=role
+        )
     return list(names)
 
 
@@ -323,7 +330,7 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
 
 
 def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
-    """Return the columns of some data, named by role, as a source."""
+    """Return a source of columns of some data, named by role."""
     import polars as pl
 
     wanted = list(dict.fromkeys(columns.values()))
@@ -353,12 +360,12 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
 
 
 def scan_files(data: str | Path, form: TextFormat = PLAIN) -> pl.LazyFrame:
-    """Return all columns of the files that a path, a directory or a pattern names."""
+    """Return all columns of the files at a path, in a directory or matching a pattern."""
     return _scan(_files(data), column_names(data, form), form)[0]
 
 
 def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
-    """Return the names of the columns of the first of these files, without reading its rows."""
+    """Return the column names of the first of these files, without reading its rows."""
     import polars as pl
 
     files = _files(data)
@@ -373,7 +380,7 @@ def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
 
 
 def check_regular(name: str, file: str | Path) -> None:
-    """Refuse what is read without an end, or waits for a writer: pipes, devices, sockets."""
+    """Raise for pipes, devices and sockets, where reading may never end."""
     if not isinstance(file, str | Path):
         raise ArgumentTypeError(f"{name} is {file!r}; accepted: the path of a file", argument=name)
     try:
@@ -381,16 +388,16 @@ def check_regular(name: str, file: str | Path) -> None:
     except (OSError, ValueError) as error:
         raise DataError(f"data from {file} cannot be read: {error}", argument="data") from None
     if not stat.S_ISREG(mode):
-        kind = "a named pipe" if stat.S_ISFIFO(mode) else "no regular file"
+        kind = "a named pipe" if stat.S_ISFIFO(mode) else "not a regular file"
         raise DataError(
-            f"{name} is {str(file)!r}, which is {kind}; accepted: a regular file. Write what it "
-            "gives to a file first, or read it into a frame",
+            f"{name} is {str(file)!r}, which is {kind}; accepted: a regular file. Write its "
+            "content to a file first, or read it into a frame",
             argument=name,
         )
 
 
 def check_pages(file: str | Path, columns: list[str] | None = None) -> None:
-    """Refuse Parquet files with headers of pages for which polars would end the process."""
+    """Raise for Parquet files whose page headers would make polars abort the process."""
     try:
         _native.check_parquet(file, columns, _native.Call())
     except ArgumentError as error:
@@ -398,7 +405,7 @@ def check_pages(file: str | Path, columns: list[str] | None = None) -> None:
 
 
 def _files(path: str | Path) -> list[str]:
-    """Return the files that a path, a directory or a pattern names."""
+    """Return the files at a path, in a directory or matching a pattern."""
     import glob
 
     text = str(path)
@@ -409,7 +416,7 @@ def _files(path: str | Path) -> list[str]:
         raise DataError(f"data from {text} cannot be read: {error}", argument="data") from None
     if text and is_folder:
         inside = sorted(place.rglob("*.parquet"))
-        # Parts that a writer has hidden (_temporary, .cache) are not data.
+        # Hidden parts of a writer (_temporary, .cache) are not data.
         hidden = ("_", ".")
         files = [
             str(file)
@@ -422,7 +429,7 @@ def _files(path: str | Path) -> list[str]:
     files = [text] if text and is_there else sorted(glob.glob(text))  # noqa: PTH207
     if not files:
         raise DataError(
-            f"data is {text!r}; no such file, and no file fits it as a pattern", argument="data"
+            f"data is {text!r}; no such file, and no file matches it as a pattern", argument="data"
         )
     return files
 
@@ -430,7 +437,7 @@ def _files(path: str | Path) -> list[str]:
 def _scan(
     files: Sequence[str], wanted: list[str], form: TextFormat = PLAIN
 ) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
-    """Return the named columns of all files, one after the other, and their distinct rows."""
+    """Return the named columns of all files, concatenated, and their distinct rows."""
     are_text = _are_text(files, form)
     scans, counted = [], []
     for file in files:
@@ -449,29 +456,29 @@ def _scan(
             if distinct is not None:
                 counted.append(distinct)
     with reading_errors(f"{len(files)} files"):
-        together = _one_after_the_other(scans)
+        together = _concatenated(scans)
         together.collect_schema()
-    return together, _one_after_the_other(counted) if len(counted) == len(files) else None
+    return together, _concatenated(counted) if len(counted) == len(files) else None
 
 
 def _scan_parquet(file: str, wanted: list[str]) -> pl.LazyFrame:
-    """Return a Parquet file; of one with types that polars does not know, the named columns."""
+    """Return a Parquet file; only the named columns if polars does not know all types."""
     import polars as pl
 
     scan = pl.scan_parquet(file, glob=False)
     try:
         scan.collect_schema()
     except pl.exceptions.PanicException:
-        opened = parquet_by_pyarrow(file)
-        if opened is None:
+        parquet = parquet_by_pyarrow(file)
+        if parquet is None:
             raise
-        check_columns(wanted, opened.schema_arrow.names)
-        return as_frame("data", opened.read(wanted)).lazy()
+        check_columns(wanted, parquet.schema_arrow.names)
+        return as_frame("data", parquet.read(wanted)).lazy()
     return scan
 
 
 def _are_text(files: Sequence[str], form: TextFormat) -> bool:
-    """Return whether files are text, and not Parquet."""
+    """Return True for text files and False for Parquet files."""
     are_text = [form.is_text(file) for file in files]
     if all(are_text):
         return True
@@ -488,12 +495,13 @@ def _are_text(files: Sequence[str], form: TextFormat) -> bool:
     for name in ("columns", "skip_lines"):
         if getattr(form, name):
             raise ArgumentError(
-                f"{name} does not go with Parquet files, which name their columns", argument=name
+                f"{name} cannot be used with Parquet files, which name their columns. Remove it.",
+                argument=name,
             )
     return False
 
 
-def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
+def _concatenated(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
     import polars as pl
 
     return parts[0] if len(parts) == 1 else pl.concat(parts, how="vertical_relaxed")
@@ -502,16 +510,15 @@ def _one_after_the_other(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
 def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Return a CSV file, and the distinct rows of some columns if there are few.
 
-    The file is read once in all when they are: polars then sees each of its rows once. Rows of
-    different length are refused: polars fills short rows with missing values, and looks at long
-    ones only when it needs all columns.
+    With few distinct rows the file is read only once. Rows of different length are errors: polars
+    fills short rows with missing values, and notices long ones only when it needs all columns.
     """
     import polars as pl
 
     try:
         rows = _native.read_csv(file, [] if _N_ROWS in wanted else wanted, _native.Call())
     except ArgumentError as error:
-        hint = f"; {OTHER_ENCODING}" if "utf-8" in str(error) else ""
+        hint = f". {OTHER_ENCODING}" if "utf-8" in str(error) else ""
         raise DataError(
             f"data from {file} cannot be read: {error}{hint}", argument="data"
         ) from None
@@ -523,6 +530,6 @@ def _scan_csv(file: str, wanted: list[str]) -> tuple[pl.LazyFrame, pl.LazyFrame 
     try:
         distinct = pl.scan_csv(rows.distinct, has_header=False, schema=types).collect()
     except pl.exceptions.PolarsError:
-        # The error of the file itself says where in it a value does not fit.
+        # Reading the file itself gives an error that locates the value that does not fit.
         return scan, None
     return scan, distinct.lazy()

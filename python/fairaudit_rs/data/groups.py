@@ -1,4 +1,4 @@
-"""Groups: their names, and which of them are compared."""
+"""Name groups, and choose those that are compared."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .cells import Cells
 from .labels import GroupKey, is_missing_text, label_matches
 
 MAX_PAIRS = 100_000
-#: Between the names of attributes whose values make groups together.
+#: Separates the names of attributes that define groups jointly.
 _AND = " and "
 
 
 def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) -> list[GroupKey]:
-    """Return the groups to compare, the reference last."""
+    """Return the groups to compare, with the reference group last."""
     existing = list(cells.group_sizes())
     if groups is None:
         chosen = existing
@@ -32,11 +32,13 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
         chosen = [find_group("groups", label, existing) for label in groups]
         if len(set(chosen)) < len(chosen):
             raise ArgumentError(
-                f"groups is {list(groups)!r}; a group is named twice", argument="groups"
+                f"groups is {list(groups)!r}; a group is named twice. Name each once.",
+                argument="groups",
             )
     if len(chosen) < 2 < 1 + len(existing):
         raise DataError(
-            f"only one group: groups is {list(groups or [])!r}; a comparison needs at least two"
+            f"only one group: groups is {list(groups or [])!r}; a comparison needs at least two",
+            argument="groups",
         )
     if len(chosen) < 2:
         features = " and ".join(cells.sensitive_features)
@@ -44,7 +46,8 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
             f"only one group: {features} is {group_name(group_label(chosen[0]))!r} in every row; a "
             "comparison needs at least two"
             if chosen
-            else f"no group: {features} is missing in every row"
+            else f"no group: {features} is missing in every row",
+            argument="sensitive_features",
         )
     if reference is not None:
         key = find_group("reference", reference, chosen)
@@ -54,7 +57,7 @@ def choose_groups(cells: Cells, groups: Sequence[Any] | None, reference: Any) ->
 
 
 def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> GroupKey:
-    """Return the group that an argument names."""
+    """Return the group that an argument names; raise if there is none."""
     parts = wanted if isinstance(wanted, tuple | list) else (wanted,)
     parts = tuple(part.item() if isinstance(part, np.generic) else part for part in parts)
     for key in existing:
@@ -78,7 +81,7 @@ def find_group(argument: str, wanted: Any, existing: Sequence[GroupKey]) -> Grou
 
 
 def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
-    """Return the pairs of positions to compare."""
+    """Return the pairs of groups to compare, by position."""
     if reference is not None:
         return [(i, len(keys) - 1) for i in range(len(keys) - 1)]
     n_pairs = len(keys) * (len(keys) - 1) // 2
@@ -86,24 +89,22 @@ def pairs_of(keys: Sequence[GroupKey], reference: Any) -> list[tuple[int, int]]:
         raise DataError(
             f"{len(keys):,} groups make {n_pairs:,} pairs; accepted: at most {MAX_PAIRS:,} pairs. "
             "Compare with one group by reference=, or name some groups by groups=",
-            mentions=(
-                "reference",
-                "groups",
-            ),
+            argument="groups",
+            mentions=("reference",),
         )
     return list(combinations(range(len(keys)), 2))
 
 
 def group_label(key: GroupKey) -> Any:
-    """Return the group as the user names it: a label, or a tuple of several."""
+    """Return the group as users name it: a label, or a tuple of several."""
     return key[0] if len(key) == 1 else key
 
 
 def group_name(group: Any, attribute: str = "") -> str:
-    """Return the name of a group for people: the labels, joined when there are several.
+    """Return the display name of a group: its label, or several joined by "&".
 
-    Labels that say nothing by themselves, such as 0 and True, have the name of their attribute
-    before them, where it is given: black=0. Names of several are joined by "and".
+    Bare numbers and booleans are preceded by the name of their attribute, if given: black=0. The
+    names of several attributes in ``attribute`` are joined by "and".
     """
     if not isinstance(group, tuple):
         return _named(group, attribute)
@@ -114,7 +115,7 @@ def group_name(group: Any, attribute: str = "") -> str:
 
 
 def attribute_name(attributes: Sequence[str]) -> str:
-    """Return the name of several attributes together."""
+    """Return the joint name of several attributes."""
     return _AND.join(attributes)
 
 
@@ -123,7 +124,7 @@ def _named(label: Any, attribute: str) -> str:
 
 
 def _is_bare(label: Any) -> bool:
-    """Return whether a label is a number or a truth value, also as text."""
+    """Return whether a label is a number or a boolean, also as text."""
     if not isinstance(label, str):
         return isinstance(label, bool | int | float)
     if label.strip().lower() in ("true", "false"):
@@ -136,9 +137,9 @@ def _is_bare(label: Any) -> bool:
 
 
 def escape_controls(text: str, kept: str = "") -> str:
-    """Return a text with what could steer a terminal or reorder a line written as its code.
+    """Escape characters that could control a terminal or reorder a line, except those in ``kept``.
 
-    Controls, line ends, marks of direction, halves of surrogates and the like, but not ``kept``.
+    These are control characters, line ends, direction marks, lone surrogates and the like.
     """
     if text.isprintable():
         return text

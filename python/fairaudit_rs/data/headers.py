@@ -1,4 +1,4 @@
-"""The first line of a text file: names of columns, or values already."""
+"""Detect whether the first line of a text file holds column names or already values."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 from .frames import _are_text, _files, check_regular
 from .text_files import TextFormat
 
-#: So many rows are compared with the first one.
+#: Number of rows that are compared with the first.
 _MOST_ROWS = 2_000
-#: The share of the values below that must be numbers where a column holds numbers.
-_MOSTLY = 0.9
+#: A column is numeric when at least this share of the values below the first row are numbers.
+_NUMERIC_SHARE = 0.9
 
 
 def first_rows(data: str | Path, form: TextFormat) -> list[list[str]]:
-    """Return the first rows of the first text file, its first line included; none of Parquet."""
+    """Return the first rows of the first text file, from its first line on; [] for Parquet."""
     files = _files(data)
     check_regular("data", files[0])
     return form.first_rows(files[0], _MOST_ROWS) if _are_text(files, form) else []
 
 
 def has_no_names(rows: Sequence[Sequence[str]]) -> bool:
-    """Return True where the first row looks like data: most of its values occur below it.
+    """Return whether the first row looks like data: most of its values occur below it.
 
-    A number above a column of numbers counts, too: measurements rarely occur twice. A line of names
-    that is repeated as a whole (in files that were put together), and the names 0, 1, 2, ... are
-    names.
+    A number above a numeric column also looks like data, since measurements rarely repeat. A first
+    row that is repeated as a whole (in concatenated files), or that reads 0, 1, 2, ..., is still a
+    header.
     """
     if len(rows) < 2 or len(rows[0]) < 2:
         return False
@@ -34,26 +34,29 @@ def has_no_names(rows: Sequence[Sequence[str]]) -> bool:
     if [name for name in names if name] == [str(i) for i in range(len(names) - ("" in names))]:
         return False
     n_repeats = list(rows).count(rows[0]) - 1
-    alike = 0
+    n_like_data = 0
     for name, values in _columns(rows):
         is_value = values.count(name) > n_repeats
-        alike += is_value or (_is_number(name) and _share_of_numbers(values) >= _MOSTLY)
-    return 2 * alike > len(rows[0])
+        n_like_data += is_value or (
+            _is_number(name) and _share_of_numbers(values) >= _NUMERIC_SHARE
+        )
+    return 2 * n_like_data > len(rows[0])
 
 
 def has_names_below(rows: Sequence[Sequence[str]]) -> bool:
-    """Return True where the second row holds the names: texts above columns of numbers."""
+    """Return whether the second row holds the names: texts above numeric columns."""
     if len(rows) < 3 or has_no_names(rows):
         return False
     columns = list(_columns(rows[1:]))
     above = sum(
-        not _is_number(name) and _share_of_numbers(values) >= _MOSTLY for name, values in columns
+        not _is_number(name) and _share_of_numbers(values) >= _NUMERIC_SHARE
+        for name, values in columns
     )
     return 2 * above > len(columns)
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[tuple[str, list[str]]]:
-    """Return the value of the first row and those below it, for each column."""
+    """Return for each column the value of the first row and the values below it."""
     below = [row for row in rows[1:] if len(row) == len(rows[0])]
     return [
         (name.strip(), [row[place].strip() for row in below]) for place, name in enumerate(rows[0])

@@ -1,4 +1,4 @@
-"""Indicators: features that are 1 where a column of a frame has one of its values."""
+"""Indicator features, which are 1 where a column of a frame has a given value."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .labels import distinct_values
 
 
 class Indicator(str):
-    """The name of an indicator, with the column and the value that it stands for."""
+    """The name of an indicator, with its column and value."""
 
     column: str
     value: Any
-    #: All values that the column may have; None where others have no indicator.
+    #: All values that the column may have; None if other values are allowed, without indicator.
     known: tuple[Any, ...] | None
 
     def __new__(cls, column: str, value: Any, known: tuple[Any, ...] | None) -> Indicator:
-        """Return the name, as scikit-learn makes it."""
+        """Make the name in the style of scikit-learn."""
         level = super().__new__(cls, f"{column}_{value}")
         level.column, level.value, level.known = column, value, known
         return level
@@ -30,7 +30,7 @@ class Indicator(str):
         return self.column, self.value, self.known
 
     def from_column(self, column: Any) -> NDArray[np.float64]:
-        """Return the indicator of a column: 1 where it has the value."""
+        """Compute the indicator from its column: 1 where the column has the value."""
         called = f"column {self.column!r} of X"
         values, place = distinct_values(column_array(called, column))
         missing = [value is None or value != value for value in values]
@@ -38,15 +38,16 @@ class Indicator(str):
         if unknown.any():
             raise DataError(
                 f"{called} is missing in {int(unknown.sum()):,} of {len(place):,} rows; accepted: "
-                "a value in every row, as the model knows them"
+                "a value in every row",
+                argument="X",
             )
         if self.known is not None:
             other = [value for value in values if not any(_same(value, k) for k in self.known)]
             if other:
                 raise DataError(
-                    f"{called} holds {list_some(other)}, which the model was not "
-                    f"fitted on; it knows "
-                    f"{list_some(list(self.known))}"
+                    f"{called} holds {list_some(other)}; accepted: values that the model was "
+                    f"fitted on, which are {list_some(list(self.known))}",
+                    argument="X",
                 )
         return np.array([*(_same(value, self.value) for value in values), False])[place].astype(
             np.float64

@@ -1,4 +1,4 @@
-"""Meaning of values: labels of groups and strata, positive classes, distinct combinations."""
+"""Interpret values: labels of groups and strata, positive classes, missing texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError, DataError
 from .arrays import MAX_ROWS, CombinationCounts
-from .columns import Column, EncodedColumn, list_some
+from .columns import Column, EncodedColumn, argument_of, list_some
 from .ranked_labels import MISSING, is_missing_group, sort_key
 
 #: A value that names a group or a stratum; None is a missing value.
@@ -21,22 +21,21 @@ Label: TypeAlias = str | int | float | bool | None
 GroupKey: TypeAlias = tuple[Label, ...]
 
 ABSENT = -1
-#: Texts that stand for a missing group, whatever their case and the blanks around them: some are
-#: made of missing values by ``astype(str)``.
+#: Texts that mean a missing group, ignoring case and surrounding blanks. ``astype(str)`` turns
+#: missing values into some of them.
 MISSING_TEXTS = frozenset({"nan", "none", "null", "na", "<na>", "missing"})
-#: The sentence of a note about them.
+#: The note about such texts.
 MISSING_TEXTS_NOTE = (
     "{name}: the text {texts} is read as a missing value; missing='keep_texts' makes it a group"
 )
-#: Up to so many combinations lists are faster than arrays.
+#: Up to this many combinations, lists are faster than arrays.
 _FEW = 256
 
 
 def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the distinct rows in ascending order, and the place of each row among them.
+    """Return the distinct rows in ascending order, and the index of each row among them.
 
-    As np.unique with axis=0, which takes longer than all else here when there are few rows; of very
-    few, so does every call of NumPy.
+    Same as np.unique with axis=0, but faster for few rows.
     """
     if len(rows) <= _FEW:
         listed = [tuple(row) for row in rows.tolist()]
@@ -53,10 +52,10 @@ def distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def distinct_values(column: Column) -> tuple[list[Label], NDArray[np.int64]]:
-    """Return the distinct values of a column, and which of them each row has.
+    """Return the distinct values of a column, and the index of the value in each row.
 
-    Numbers must be there, and come in ascending order. What is missing of others has the place
-    after the last one.
+    Numbers come in ascending order and must not be missing. In encoded columns, missing values have
+    the index after the last one.
     """
     if isinstance(column, EncodedColumn):
         return list(column.labels), column.codes.astype(np.int64)
@@ -65,7 +64,7 @@ def distinct_values(column: Column) -> tuple[list[Label], NDArray[np.int64]]:
 
 
 def check_one_kind(name: str, labels: Sequence[Label]) -> None:
-    """Refuse labels that are text in one place and numbers in another: "1" and 1, 1 and True."""
+    """Raise if labels mix text, numbers and booleans, such as "1" and 1, or 1 and True."""
     kinds = {
         "booleans" if isinstance(label, bool) else "text" if isinstance(label, str) else "numbers"
         for label in labels
@@ -74,14 +73,14 @@ def check_one_kind(name: str, labels: Sequence[Label]) -> None:
     if len(kinds) > 1:
         raise DataError(
             f"{name} holds {' and '.join(sorted(kinds))}; accepted: labels of one kind",
-            argument=name,
+            argument=argument_of(name),
         )
 
 
 def sort_keys(
     keys: Sequence[GroupKey], codes: NDArray[np.int64]
 ) -> tuple[tuple[GroupKey, ...], NDArray[np.int64]]:
-    """Sort the keys that occur, and give every code its key's new place."""
+    """Sort the keys that occur, and renumber the codes accordingly."""
     few = len(codes) <= _FEW
     present = set(codes.tolist()) if few else np.flatnonzero(np.bincount(codes)).tolist()
     used = {keys[code] for code in present}
@@ -96,7 +95,7 @@ def sort_keys(
 
 
 def _plain(value: Any) -> Label:
-    """Return a value as str, int, float, bool or None, the same for every kind of table."""
+    """Convert a value to str, int, float, bool or None, equally for all kinds of tables."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -107,12 +106,12 @@ def _plain(value: Any) -> Label:
         return int(value)
     if isinstance(value, str | int | float):
         return value
-    # Dates and the like go by their text.
+    # Dates and other types are identified by their text.
     return str(value)
 
 
 def is_missing_text(label: object) -> bool:
-    """Return whether a label is a text that stands for a missing group."""
+    """Return whether a label is a text that means a missing group."""
     return (
         isinstance(label, str)
         and not is_missing_group(label)
@@ -123,23 +122,23 @@ def is_missing_text(label: object) -> bool:
 def missing_texts(
     counted: CombinationCounts, names: Sequence[str], missing: str | None
 ) -> tuple[tuple[str, str, int], ...]:
-    """Return the texts that are read as missing: feature, text and rows."""
+    """Return the texts that are read as missing: feature, text and number of rows."""
     if missing is not None:
         return ()
-    found = []
+    entries = []
     for column, name in enumerate(names):
         for code, value in enumerate(counted.values[column]):
             text = _plain(value)
             if is_missing_text(text):
                 n_rows = int(counted.counts[counted.codes[:, column] == code].sum())
-                found.append((name, str(text), n_rows))
-    return tuple(sorted(entry for entry in found if entry[2]))
+                entries.append((name, str(text), n_rows))
+    return tuple(sorted(entry for entry in entries if entry[2]))
 
 
 def label_matches(label: Label, wanted: Any) -> bool:
-    """Return whether a label is the wanted one; text also names a number or boolean that reads so.
+    """Return whether a label matches; a number or boolean also matches its text.
 
-    None names missing values that are a group, and intervals, periods and dates go by their text.
+    None matches the group of missing values; intervals, periods and dates match by their text.
     """
     if wanted is None and is_missing_group(label):
         return True
@@ -152,7 +151,7 @@ def label_matches(label: Label, wanted: Any) -> bool:
 
 
 def _equal(label: Label, wanted: Any) -> bool:
-    """Return whether two values are equal; arrays and missing values of pandas do not say."""
+    """Return whether two values are equal; False if the comparison has no truth value."""
     try:
         return bool(label == wanted)
     except (TypeError, ValueError):
@@ -161,7 +160,7 @@ def _equal(label: Label, wanted: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedCombinations:
-    """Names of the distinct combinations of values."""
+    """Distinct combinations of values, as groups, strata, labels and decisions."""
 
     groups: list[GroupKey]
     group: NDArray[np.int64]
@@ -169,18 +168,18 @@ class NamedCombinations:
     stratum: NDArray[np.int64]
     y_true: NDArray[np.int64]
     y_pred: NDArray[np.int64]
-    #: The decisions of models that are compared, by role.
+    #: The decisions of the compared models, by role.
     decisions: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def coded(self, name: str) -> NDArray[np.int64]:
-        """Return labels or decisions by their role."""
+        """Return labels or decisions by role."""
         if name in self.decisions:
             return self.decisions[name]
         return self.y_true if name == "y_true" else self.y_pred
 
     @classmethod
     def nothing(cls) -> NamedCombinations:
-        """Return the one combination of no columns at all."""
+        """Return the single combination that exists without any columns."""
         zero = np.zeros(1, dtype=np.int64)
         return cls(groups=[()], group=zero, strata=[()], stratum=zero, y_true=zero, y_pred=zero)
 
@@ -193,10 +192,10 @@ def name_combinations(
     pos_label: Label,
     missing: str | None = None,
 ) -> NamedCombinations:
-    """Check and name distinct combinations of (features, strata, labels).
+    """Interpret the distinct combinations of (features, strata, labels), and check them.
 
-    ``missing="own"`` makes missing values of features and strata a label of their own. None reads
-    texts such as "nan" as missing in features; all else keeps them as labels.
+    With ``missing="own"``, missing values of features and strata get their own label. None reads
+    texts such as "nan" as missing in features; the other options keep them as labels.
     """
     if not len(counted.counts) or not counted.counts.sum():
         raise DataError("the data have no rows", argument="data")
@@ -211,19 +210,19 @@ def name_combinations(
         values[:n_named] = map(_with_missing, values[:n_named])
     columns = iter(range(len(values)))
     groups, group = _keys(counted, values, [next(columns) for _ in range(n_features)])
-    at_strata = [next(columns) for _ in strata_names]
-    for name, column in zip(strata_names, at_strata, strict=True):
+    strata_columns = [next(columns) for _ in strata_names]
+    for name, column in zip(strata_names, strata_columns, strict=True):
         hint = "or make them strata of their own by missing='own'"
         _refuse_missing(f"strata column {name!r}", counted, values, column, hint)
-    strata, stratum = _keys(counted, values, at_strata)
+    strata, stratum = _keys(counted, values, strata_columns)
     absent = np.full(len(counted.counts), ABSENT, dtype=np.int64)
     coded: dict[str, NDArray[np.int64]] = {"y_true": absent, "y_pred": absent}
-    at = {name: next(columns) for name in labels}
+    column_of = {name: next(columns) for name in labels}
     for name in labels:
-        _refuse_missing(name, counted, values, at[name])
-    if pos_label is not None and at:
-        check_pos_label(pos_label, {name: values[column] for name, column in at.items()})
-    for name, column in at.items():
+        _refuse_missing(name, counted, values, column_of[name])
+    if pos_label is not None and column_of:
+        check_pos_label(pos_label, {name: values[column] for name, column in column_of.items()})
+    for name, column in column_of.items():
         coded[name] = binary_labels(name, values[column], pos_label)[counted.codes[:, column]]
     return NamedCombinations(
         groups=groups,
@@ -237,11 +236,11 @@ def name_combinations(
 
 
 def _with_missing(values: list[Label]) -> list[Label]:
-    """Return the values with a label in place of None."""
+    """Replace None by the label of missing values."""
     if None in values and any(v == MISSING and not is_missing_group(v) for v in values):
         raise DataError(
-            f"missing is 'own', and a column holds {str(MISSING)!r} beside missing values; "
-            "accepted: one of both (fill them in, or give the label another name)",
+            f"missing is 'own', and a column holds {str(MISSING)!r} beside missing values. Fill "
+            "them in, or rename this label.",
             argument="missing",
         )
     return [MISSING if value is None else value for value in values]
@@ -250,7 +249,7 @@ def _with_missing(values: list[Label]) -> list[Label]:
 def _keys(
     counted: CombinationCounts, values: list[list[Label]], columns: list[int]
 ) -> tuple[list[GroupKey], NDArray[np.int64]]:
-    """Combine the labels of several columns: the distinct keys, and the key of each cell."""
+    """Combine the labels of several columns: return the distinct keys, and that of each cell."""
     if not columns:
         return [()], np.zeros(len(counted.counts), dtype=np.int64)
     distinct, place = distinct_rows(counted.codes[:, columns])
@@ -268,7 +267,7 @@ def _refuse_missing(
     column: int,
     hint: str = "before the audit",
 ) -> None:
-    """Raise when some rows have no value of a column."""
+    """Raise if a column has missing values."""
     missing = [code for code, value in enumerate(values[column]) if value is None]
     if not missing:
         return
@@ -277,17 +276,17 @@ def _refuse_missing(
         raise DataError(
             f"{name} is missing (NaN or None) in {rows:,} of {int(counted.counts.sum()):,} rows; "
             f"leave these rows out or fill them in {hint}",
-            argument=name,
+            argument=argument_of(name),
         )
 
 
 def check_pos_label(pos_label: Label, columns: Mapping[str, list[Label]]) -> None:
-    """Refuse a positive class that no column holds, when all of them hold 0 and 1."""
+    """Raise if all columns hold 0 and 1, and none of them holds the positive class."""
     wanted = _plain(pos_label)
     seen = [value for values in columns.values() for value in values]
     if all(map(is_coded, columns.values())) and not any(label_matches(v, wanted) for v in seen):
         if len(set(seen)) == 1 and not isinstance(wanted, str):
-            return  # a part of the data in which the positive class does not occur
+            return  # the data may be a part without rows of the positive class
         held: list[Label] = sorted(set(seen), key=sort_key)
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {' or '.join(columns)}; they "
@@ -306,8 +305,8 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
     shown = sorted(values, key=sort_key)
     coded = is_coded(values)
     wanted = _plain(pos_label)
-    found = any(label_matches(value, wanted) for value in values)
-    if pos_label is None or (coded and isinstance(wanted, str) and not found):
+    occurs = any(label_matches(value, wanted) for value in values)
+    if pos_label is None or (coded and isinstance(wanted, str) and not occurs):
         if coded:
             return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
         text = any(isinstance(value, float) for value in values)
@@ -317,9 +316,9 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
             f"pos_label, such as pos_label={shown[-1]!r}"
             + ("; scores belong in y_score" if text and name.startswith("y_") else ""),
             argument=name,
-            mentions=("pos_label",),
+            mentions=("pos_label", "y_score"),
         )
-    if not found and len(values) > 1:
+    if not occurs and len(values) > 1:
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {name}; it holds "
             f"{list_some(shown)}",

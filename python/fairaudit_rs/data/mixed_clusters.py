@@ -1,4 +1,4 @@
-"""Clusters with rows in several groups: named and refused, split, or left out."""
+"""Clusters with rows in several groups: report them as an error, split them or drop them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .labels import GroupKey
 from .numbering import split_ranges
 from .rows import Rows
 
-#: Groups that a message names.
+#: Maximum number of groups in a message.
 _SHOWN = 5
-#: The sentences of notes.
+#: The texts of notes.
 SENTENCES = {
     "clusters_dropped": "{found} and are left out, with their {n_rows} rows",
     "clusters_split": (
@@ -28,29 +28,29 @@ SENTENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MixedClusterResolution:
-    """Clusters of which each is of one group."""
+    """The changes after which each cluster has rows in one group only."""
 
-    #: The cluster of every row; None where it stays.
+    #: The new cluster of each row; None if unchanged.
     cluster: NDArray[np.uint32] | None = None
-    #: Which rows stay; None where all do.
+    #: A mask of the rows to keep; None to keep all.
     keep: NDArray[np.bool_] | None = None
-    #: What a reader must know.
+    #: Remarks for the reader of a result.
     notes: tuple[str, ...] = ()
 
 
 def resolve_mixed_clusters(
     rows: Rows, keys: Sequence[GroupKey], how: str, name_of: Callable[[int], str]
 ) -> MixedClusterResolution:
-    """Find clusters with rows in several of the compared groups, and do with them what is asked.
+    """Find clusters with rows in several of the compared groups; refuse, split or drop them.
 
-    ``name_of`` says what the cluster of a row is called.
+    ``name_of`` returns the name of the cluster of a row.
     """
     cluster = rows.cluster
     if cluster is None:
         return MixedClusterResolution()
     place = {key: i for i, key in enumerate(keys)}
     code_of = np.array([place.get(key, -1) for key in rows.cells.groups], dtype=np.int32)
-    # The least and the greatest group of every cluster.
+    # The smallest and the largest group code in each cluster.
     n = int(cluster.max(initial=0)) + 1
     low, high = np.full(n, len(keys), dtype=np.int32), np.full(n, -1, dtype=np.int32)
     for part in split_ranges(len(cluster)):
@@ -67,17 +67,15 @@ def resolve_mixed_clusters(
     inside = mixed[cluster] & (code >= 0)
     if how == "refuse":
         row = int(inside.argmax())
-        held = np.unique(code[inside & (cluster == cluster[row])]).tolist()
-        groups = ", ".join(repr(group_name(group_label(keys[at]))) for at in held[:_SHOWN])
+        mixed_groups = np.unique(code[inside & (cluster == cluster[row])]).tolist()
+        groups = ", ".join(repr(group_name(group_label(keys[at]))) for at in mixed_groups[:_SHOWN])
         raise DataError(
             f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group: cluster "
-            f"{name_of(row)} has rows in {groups}. Accepted: clusters of one group each, or "
-            "mixed_clusters='split' (a cluster for each group) or 'drop'. Rows that share "
-            "something else than a group belong in strata=",
-            mentions=(
-                "mixed_clusters",
-                "strata",
-            ),
+            f"{name_of(row)} has rows in {groups}. Pass "
+            "mixed_clusters='split' (a cluster for each group) or 'drop' (without these rows). To "
+            "compare the groups within each cluster, pass this column as strata= instead.",
+            argument="clusters",
+            mentions=("mixed_clusters", "strata"),
         )
     found = f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group"
     n_rows = int(inside.sum())

@@ -1,4 +1,4 @@
-"""Values as numbers from 0 on, a part of the rows at a time, which takes the memory of numbers."""
+"""Number distinct values from 0, block by block to save memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Rows that are looked at together.
+#: Rows per block.
 _PART = 1 << 18
-#: A table of all values is kept where there are at most so many for each row.
+#: A lookup table is used if it has at most this many entries per row.
 _PER_ROW = 4
 
 
@@ -20,9 +20,9 @@ def split_ranges(n: int) -> Iterator[slice]:
 
 
 def number_values(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
-    """Return the place of every value among the sorted distinct ones, and how many there are.
+    """Return each value's rank among the distinct ones, and the number of distinct values.
 
-    As ``np.unique`` does, NaN all being one, without the columns that it sorts.
+    Same as ``np.unique`` (all NaN are equal), but with less memory.
     """
     if values.dtype.kind in "biu" and len(values):
         low, high = int(values.min()), int(values.max())
@@ -52,31 +52,31 @@ def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     last = values[:0]
     for part in split_ranges(len(values)):
         rows = order[part]
-        held = values[rows]
-        before = np.concatenate([last, held[:-1]])
-        differs = held[len(held) - len(before) :] != before
+        ordered = values[rows]
+        before = np.concatenate([last, ordered[:-1]])
+        differs = ordered[len(ordered) - len(before) :] != before
         if values.dtype.kind == "f":
-            differs &= ~(np.isnan(held[len(held) - len(before) :]) & np.isnan(before))
-        # The very first value differs from all before it, of which there are none.
-        new = np.concatenate([np.ones(len(held) - len(before), dtype=np.bool_), differs])
+            differs &= ~(np.isnan(ordered[len(ordered) - len(before) :]) & np.isnan(before))
+        # The very first value is new.
+        new = np.concatenate([np.ones(len(ordered) - len(before), dtype=np.bool_), differs])
         codes[rows] = n + np.cumsum(new) - 1
         n += int(np.count_nonzero(new))
-        last = held[-1:]
+        last = ordered[-1:]
     return codes, n
 
 
 def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
-    """Return the code of each unit, from those of its rows: that of the last one."""
-    found = np.zeros(n_units, dtype=codes.dtype)
+    """Return the code of each unit, taken from its last row."""
+    unit_codes = np.zeros(n_units, dtype=codes.dtype)
     for part in split_ranges(len(unit)):
-        found[unit[part]] = codes[part]
-    return found
+        unit_codes[unit[part]] = codes[part]
+    return unit_codes
 
 
 def differing_rows(
     codes: NDArray[Any], unit: NDArray[np.uint32], of_unit: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Return which rows have another code than their unit."""
+    """Return a mask of the rows whose code differs from that of their unit."""
     differs = np.empty(len(unit), dtype=np.bool_)
     for part in split_ranges(len(unit)):
         np.not_equal(of_unit[unit[part]], codes[part], out=differs[part])

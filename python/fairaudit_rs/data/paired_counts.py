@@ -1,4 +1,4 @@
-"""Rows that two models decide: counts by group, label and both decisions."""
+"""Counts of rows by group, label and the decisions of two models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .labels import NamedCombinations
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairedCounts(Value):
-    """Counts of rows that two models decide."""
+    """Counts of rows by group, label and the decisions of two models."""
 
-    #: Groups with their sizes.
+    #: Cells that hold the groups with their sizes.
     cells: Cells
-    #: By group of the cells, label, decision of the first and of the second model (0 or 1 each);
-    #: without labels all rows have the label 0.
+    #: Counts by group of the cells, label, decision of the first model and decision of the second
+    #: model (0 or 1 each); without labels all rows have the label 0.
     counts: NDArray[np.int64]
 
     @classmethod

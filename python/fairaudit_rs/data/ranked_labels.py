@@ -1,4 +1,4 @@
-"""Labels with a place in an order of their own: ordered categories, intervals, what is missing."""
+"""Labels with a rank: ordered categories, intervals, bands, and the group of missing values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 
 class RankedLabel(str):
-    """A label that groups are sorted by its rank; text in every other respect."""
+    """A text label that is sorted by its rank."""
 
     rank: float
 
     def __new__(cls, text: str, rank: float) -> RankedLabel:
-        """Return the text with its place among the labels of its column."""
+        """Make a label with its rank among the labels of its column."""
         label = super().__new__(cls, text)
         label.rank = rank
         return label
@@ -24,22 +24,22 @@ class RankedLabel(str):
         return str(self), self.rank
 
 
-#: The label of missing values that are a group, or a stratum, of their own.
+#: The label of missing values that form their own group or stratum.
 MISSING = RankedLabel("missing", math.inf)
 
 
 def is_missing_group(label: Any) -> bool:
-    """Return whether a label is that of missing values, and not a value of that name."""
+    """Return whether a label is that of missing values, and not the text "missing"."""
     return isinstance(label, RankedLabel) and label.rank == math.inf
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """Return labels that keep the order in which they come."""
+    """Return labels that sort in the given order."""
     return [RankedLabel(label, rank) for rank, label in enumerate(labels)]
 
 
 def sort_key(label: Any) -> tuple[int, Any]:
-    """Numbers by value, then text by rank, then text by itself; what is missing last."""
+    """Return a key that sorts numbers by value, then text by rank, then other text, None last."""
     if label is None:
         return (4, 0)
     if isinstance(label, bool):
@@ -50,10 +50,10 @@ def sort_key(label: Any) -> tuple[int, Any]:
 
 
 def with_one_order(keys: Sequence[tuple[Any, ...]], place: int) -> Sequence[tuple[Any, ...]]:
-    """Return keys of several parts of the data with one rank for each label in a place.
+    """Give each label at a position of the keys a single rank.
 
-    Parts may know other categories: a label gets the least rank that it has anywhere, so that the
-    order of the parts plays no role.
+    Parts of the data may have different categories. A label gets its lowest rank in any part, so
+    that the order of the parts does not matter.
     """
     if not any(isinstance(key[place], RankedLabel) for key in keys):
         return keys
@@ -65,7 +65,7 @@ def with_one_order(keys: Sequence[tuple[Any, ...]], place: int) -> Sequence[tupl
 
 
 def used_codes(codes: np.ndarray[Any, Any], n_labels: int) -> tuple[Any, list[int]]:
-    """Return codes into the labels that occur, and which of them do; others are missing."""
+    """Renumber codes to the labels that occur; return the codes and the indices of these labels."""
     known = np.where((codes < 0) | (codes >= n_labels), n_labels, codes).astype(np.int64)
     occurs = np.bincount(known, minlength=n_labels + 1)[:n_labels] > 0
     table = np.full(n_labels + 1, int(occurs.sum()), dtype=np.uint32)

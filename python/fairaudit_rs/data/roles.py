@@ -1,4 +1,4 @@
-"""Roles of columns: arrays, columns of data, and both beside each other, brought to one source."""
+"""Assign roles to columns: arrays, columns of data, or both together, as one source."""
 
 from __future__ import annotations
 
@@ -22,87 +22,92 @@ from .sources import CellsSource, Source
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """A source, and which of its columns are what."""
+    """A source, and the roles of its columns."""
 
     source: Source
     sensitive_features: tuple[str, ...]
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     clusters: tuple[str, ...] = ()
-    #: The bins that scores come in; None where they are numbers.
+    #: The edges of the score bins of cells; None if scores are numbers.
     score_edges: NDArray[np.float64] | None = None
-    #: The labels of the rows in pandas; None where they are their positions.
+    #: The pandas index of the rows; None if rows are known by position only.
     index: Any = None
-    #: The name of every attribute, by key.
+    #: The name of each attribute, by key.
     names: dict[str, str] = field(default_factory=dict)
 
 
 def read_roles(
     data: Any,
-    given: Mapping[str, Any],
+    single: Mapping[str, Any],
     several: Mapping[str, Any],
     extra: Sequence[str],
     rows_for: str | None,
 ) -> Roles:
-    """Return what arguments give: ``given`` are single columns, ``several`` may be more."""
+    """Read the roles; ``single`` has one column per role, ``several`` may have more."""
     if several["sensitive_features"] is None and not isinstance(data, Cells):
         raise ArgumentTypeError(
-            "sensitive_features is missing; accepted: an array of group labels, several of "
-            "them in a dict or frame, or with data= the name(s) of its column(s)",
+            "sensitive_features is missing. Pass an array of group labels, several of them in a "
+            "dict or frame, or with data= the names of columns.",
             argument="sensitive_features",
             mentions=("data",),
+            code="missing-argument",
         )
-    _check_counts(given, several)
+    _check_counts(single, several)
     if data is None and extra:
         raise ArgumentTypeError(
-            f"column {extra[0]!r} is named by the metric; names of columns go with data=",
+            f"column {extra[0]!r} is named by the metric. Pass the frame that holds it as data=.",
+            argument="metric",
             mentions=("data",),
+            code="missing-argument",
         )
     if data is None:
-        return _of_arrays(given, several)
+        return _of_arrays(single, several)
     if isinstance(data, Cells):
         if rows_for is not None:
             CellsSource(data).in_memory(rows_for)
-        return _of_cells(data, given, several, extra)
-    return _of_data(data, given, several, extra)
+        return _of_cells(data, single, several, extra)
+    return _of_data(data, single, several, extra)
 
 
-def _check_counts(given: Mapping[str, Any], several: Mapping[str, Any]) -> None:
-    """Refuse weights and clusters of rows that stand for several persons."""
-    if given["counts"] is None:
+def _check_counts(single: Mapping[str, Any], several: Mapping[str, Any]) -> None:
+    """Raise if counts come with weights or clusters."""
+    if single["counts"] is None:
         return
-    for name, there, why in (
-        ("sample_weight", given["sample_weight"], "the persons of a row have no weights"),
+    for name, value, why in (
+        ("sample_weight", single["sample_weight"], "the people of a row have no separate weights"),
         (
             "clusters",
             several["clusters"],
-            "a row does not say to which clusters its persons belong",
+            "the people of a row may belong to different clusters",
         ),
     ):
-        if there is not None:
+        if value is not None:
             raise ArgumentTypeError(
-                f"{name} does not go with counts: {why}; accepted: rows of persons with {name}, or "
-                "counts alone",
+                f"{name} cannot be combined with counts: {why}. Pass one row per person with "
+                f"{name}, or counts alone.",
                 argument=name,
+                code="conflicting-arguments",
             )
 
 
 def _of_cells(
-    cells: Cells, given: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
+    cells: Cells, single: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
 ) -> Roles:
-    """Take cells, which hold columns and strata of their own."""
+    """Read the roles of cells, which contain their columns and strata."""
     source = CellsSource(cells)
     of_rows = ("sample_weight", "clusters", "counterfactual_score", "distance", "counts")
-    rows_only = {**given, **several, **dict.fromkeys(extra, True)}
+    rows_only = {**single, **several, **dict.fromkeys(extra, True)}
     for name in (*of_rows, "first", "second", *extra):
         if rows_only[name] is not None:
             source.in_memory(name)
     for name in ("y_true", "y_pred", "y_score", "strata"):
         if rows_only[name] is not None:
             raise ArgumentTypeError(
-                f"{name} does not go with data=cells, which hold their own columns",
+                f"{name} cannot be combined with data=cells, which contain all columns. Remove it.",
                 argument=name,
                 mentions=("data",),
+                code="conflicting-arguments",
             )
     features = several["sensitive_features"]
     source = CellsSource(cells if features is None else cells.marginalize(features))
@@ -119,26 +124,26 @@ def _of_cells(
     )
 
 
-def _of_arrays(given: Mapping[str, Any], several: Mapping[str, Any]) -> Roles:
-    for name, value in given.items():
+def _of_arrays(single: Mapping[str, Any], several: Mapping[str, Any]) -> Roles:
+    for name, value in single.items():
         if isinstance(value, str):
             raise ArgumentTypeError(
-                f"{name} is the text {value!r}; names of columns go with data=",
+                f"{name} is the text {value!r}. To name a column, pass data= too.",
                 argument=name,
                 mentions=("data",),
             )
-    columns, keys, names = _arrays(given, several)
+    columns, keys, names = _arrays(single, several)
     check_lengths({name.split(":")[-1]: len(column) for name, column in columns.items()})
-    indices = indices_of({**given, **several})
-    return _in_memory(columns, keys, names, frozenset(set(columns) & set(given)), indices)
+    indices = indices_of({**single, **several})
+    return _in_memory(columns, keys, names, frozenset(set(columns) & set(single)), indices)
 
 
 def _arrays(
-    given: Mapping[str, Any], several: Mapping[str, Any]
+    single: Mapping[str, Any], several: Mapping[str, Any]
 ) -> tuple[dict[str, Column], dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return arrays by role, the keys of each attribute, and their names."""
+    """Return arrays by role, the keys of attributes by role, and the names of attributes by key."""
     columns: dict[str, Column] = {
-        name: column_array(name, value) for name, value in given.items() if value is not None
+        name: column_array(name, value) for name, value in single.items() if value is not None
     }
     names: dict[str, str] = {}
     keys = {
@@ -158,7 +163,7 @@ def _in_memory(
 ) -> Roles:
     source = ArraySource(columns)
     return Roles(
-        source=source.repeated("counts") if "counts" in roles else source,
+        source=source.with_counts("counts") if "counts" in roles else source,
         sensitive_features=keys.get("sensitive_features", ()),
         strata=keys.get("strata", ()),
         roles=roles,
@@ -171,7 +176,7 @@ def _in_memory(
 def _is_named(value: Any, data: Any) -> bool:
     """Return whether a value names columns of the data.
 
-    Text that repeats itself, as often as data have rows, is labels.
+    A list of texts with repetitions, as long as the data, holds labels.
     """
     if not isinstance(value, list | tuple):
         return isinstance(value, str)
@@ -182,13 +187,13 @@ def _is_named(value: Any, data: Any) -> bool:
 
 
 def _of_data(
-    data: Any, given: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
+    data: Any, single: Mapping[str, Any], several: Mapping[str, Any], extra: Sequence[str]
 ) -> Roles:
-    asked = {name: value for name, value in {**given, **several}.items() if value is not None}
+    asked = {name: value for name, value in {**single, **several}.items() if value is not None}
     beside = {
         name: value
         for name, value in asked.items()
-        if not (isinstance(value, str) if name in given else _is_named(value, data))
+        if not (isinstance(value, str) if name in single else _is_named(value, data))
     }
     for name in beside:
         _check_beside(name, beside[name], data)
@@ -200,15 +205,15 @@ def _of_data(
             "sensitive_features is empty; accepted: at least one name",
             argument="sensitive_features",
         )
-    roles = {name: asked[name] for name in given if name in asked.keys() - beside}
+    roles = {name: asked[name] for name in single if name in asked.keys() - beside}
     names = {f"{role}:{name}": name for role, some in named.items() for name in some}
     wanted = roles | names | {f"extra:{name}": name for name in extra}
     keys = {role: tuple(f"{role}:{name}" for name in some) for role, some in named.items()}
-    everything = frozenset(name for name in given if name in asked)
+    everything = frozenset(name for name in single if name in asked)
     if not (beside or is_pandas(data) or isinstance(data, Mapping)):
         frame = frame_source(data, wanted)
         return Roles(
-            source=replace(frame, repeats="counts") if "counts" in roles else frame,
+            source=replace(frame, people_column="counts") if "counts" in roles else frame,
             sensitive_features=keys.get("sensitive_features", ()),
             strata=keys.get("strata", ()),
             roles=everything,
@@ -218,7 +223,7 @@ def _of_data(
     columns = _columns_of(data, wanted)
     if beside:
         more, more_keys, more_names = _arrays(
-            {name: beside[name] for name in given if name in beside},
+            {name: beside[name] for name in single if name in beside},
             {name: beside[name] for name in several if name in beside},
         )
         # A stream can be read only once.
@@ -229,7 +234,7 @@ def _of_data(
 
 
 def _why_not_in_memory(data: Any) -> str | None:
-    """Return what data are whose rows are elsewhere; None of a table in memory."""
+    """Describe data whose rows are not in memory; None for a table in memory."""
     package = type(data).__module__.partition(".")[0]
     if isinstance(data, str | Path):
         return f"the file {str(data)!r}"
@@ -241,26 +246,26 @@ def _why_not_in_memory(data: Any) -> str | None:
 
 
 def _check_beside(name: str, value: Any, data: Any) -> None:
-    """Refuse what is no array, and arrays beside data that are not in memory."""
+    """Raise for values that are not arrays, and for arrays beside data that are not in memory."""
     where = _why_not_in_memory(data)
     if where is not None:
         raise ArgumentTypeError(
             f"{name} is a {type(value).__name__} beside data={where}, whose rows are not in "
-            "memory; accepted: the name of a column, or a frame that is (read it first)",
+            "memory. Pass the name of a column, or read the data into a frame first.",
             argument=name,
             mentions=("data",),
         )
     if not hasattr(value, "__len__") and np.ndim(value) == 0:
         raise ArgumentTypeError(
-            f"{name} is a {type(value).__name__}; with data= it is the name of a column, or an "
-            "array of as many values as data have rows",
+            f"{name} is a {type(value).__name__}; with data= pass the name of a column, or an "
+            "array with one value per row",
             argument=name,
             mentions=("data",),
         )
 
 
 def _columns_of(data: Any, wanted: Mapping[str, str]) -> dict[str, Column]:
-    """Return columns of a table in memory by their role."""
+    """Return columns of a table in memory by role."""
     if is_pandas(data) or isinstance(data, Mapping):
         return named_columns(data, wanted)
     frame = as_frame("data", data, list(dict.fromkeys(wanted.values())))

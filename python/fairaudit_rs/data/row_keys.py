@@ -1,8 +1,8 @@
-"""Keys of rows by their content: orders and samples that do not depend on where rows stand.
+"""Keys of rows by content, for orders and samples that do not depend on the order of the rows.
 
-A row's hash is that of its values, column by column. Its key is the hash of its own hash, a seed
-and its number among the rows with the same values. So rows with equal values are drawn one by one,
-as if they differed, and it does not matter which of them is which.
+A row's hash combines its values, column by column. Its key is a hash of its hash, a seed and its
+number among the rows with the same values. So rows with equal values are drawn one by one, as if
+they differed, and are interchangeable.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _MISSING = np.uint64(0x5851F42D4C957F2D)
 
 
 def row_hashes(columns: Sequence[Column]) -> Hashes:
-    """Return a hash of the values of every row."""
-    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    """Return a hash of the values of each row."""
+    hashes = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
-        found = _mixed(found + _STEP + _bits(column))
-    return found
+        hashes = _mixed(hashes + _STEP + _bits(column))
+    return hashes
 
 
 def row_keys(hashes: Hashes, seed: int) -> Hashes:
-    """Return a key of every row; rows of one hash have keys of their own."""
+    """Return a key for each row; rows with the same hash get different keys."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -47,12 +47,12 @@ def row_keys(hashes: Hashes, seed: int) -> Hashes:
 
 
 def content_order(columns: Sequence[Column]) -> NDArray[np.intp]:
-    """Return rows in an order made of their content; equal rows come as they stand."""
+    """Return an order of the rows by content; equal rows keep their order."""
     return np.argsort(row_hashes(columns), kind="stable")
 
 
 def unit_hashes(units: NDArray[np.integer], hashes: Hashes) -> Hashes:
-    """Return for every row the hash of the rows of its unit, whatever units are called."""
+    """Return for each row the hash of all rows of its unit, whatever the name of the unit."""
     sums = np.zeros(int(units.max(initial=-1)) + 1, dtype=np.uint64)
     np.add.at(sums, units, _mixed(hashes))
     return np.asarray(sums[units])
@@ -65,14 +65,14 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 def _bits(column: Column) -> Hashes:
-    """Return 64 bits for every value of a column: equal ones for equal values."""
+    """Return 64 bits for each value of a column, equal for equal values."""
     if isinstance(column, EncodedColumn):
         known = [_of_label(label) for label in column.labels]
         return np.array([*known, _MISSING], dtype=np.uint64)[column.codes]
     if column.dtype == np.uint64:
         return column
     if column.dtype.kind in "biuf":
-        # Adding 0 makes 0 of -0; of NaN there are many.
+        # Adding 0 turns -0 into 0, and all kinds of NaN become one value.
         values = column.astype(np.float64) + 0.0
         return np.where(np.isnan(values), _MISSING, values.view(np.uint64))
     labels, codes = np.unique(column.astype(str), return_inverse=True)

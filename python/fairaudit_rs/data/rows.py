@@ -1,4 +1,4 @@
-"""Rows as arrays: what metrics that are no function of counts are computed from."""
+"""Rows as arrays, for metrics that cannot be computed from counts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .labels import NamedCombinations
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows(Value):
-    """Rows as arrays: the group of each (a code into ``cells.groups``), and numbers by name."""
+    """Rows as arrays: the group of each row (a code into ``cells.groups``) and columns by name."""
 
     cells: Cells
     group: NDArray[np.uint16]
     stratum: NDArray[np.uint32] | None
-    #: Labels and decisions are booleans where they are 0 and 1, or whole numbers of few bytes; all
-    #: else floats.
+    #: Labels and decisions are booleans if they are 0 and 1, or small integers; other columns are
+    #: floats.
     columns: dict[str, NDArray[Any]]
     cluster: NDArray[np.uint32] | None = None
     weight: NDArray[np.float64] | None = None
 
     def taken(self, rows: NDArray[Any]) -> Rows:
-        """Return some of the rows, in their order; the cells stay those of all."""
+        """Return some of the rows in the given order, with the cells of all rows."""
 
         def some(column: NDArray[Any] | None) -> Any:
             return None if column is None else column[rows]
@@ -44,9 +44,9 @@ class Rows(Value):
 
 @dataclass(frozen=True)
 class EncodedRows:
-    """The combination of groups and labels that every row has, and what combinations mean."""
+    """The combination of groups and labels of each row, and the meaning of the combinations."""
 
-    #: By group and stratum.
+    #: Cells by group and stratum.
     cells: Cells
     named: NamedCombinations
     combination: NDArray[Any]
@@ -54,7 +54,7 @@ class EncodedRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttributeRows(Value):
-    """Rows with a continuous attribute: those that have one, and how many have none."""
+    """Rows with a continuous attribute, and the number of rows in which it is missing."""
 
     attribute: NDArray[np.float64]
     stratum: NDArray[np.uint32] | None

@@ -1,7 +1,7 @@
-"""Sources: what the columns of a table come from, and one that is read once for many questions.
+"""Sources of the columns of a table, and a cached source that is read once for many questions.
 
-Arrays (`arrays`), frames and files (`frames`) and cells that were counted before all answer the
-same two requests: count the distinct combinations of some columns, and bring columns into memory.
+Arrays (`arrays`), frames and files (`frames`) and existing cells have the same two operations:
+count the distinct combinations of some columns, and load columns into memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .cells import Cells, cut_cells
 
 
 class Source(Protocol):
-    """Columns by key, wherever they are."""
+    """Columns by key, in memory or elsewhere."""
 
     @property
     def holds_rows(self) -> bool:
-        """Return whether there are rows, not counts alone."""
+        """Return whether there are rows and not only counts."""
 
     def count(
         self,
@@ -36,15 +36,15 @@ class Source(Protocol):
         """Count the distinct combinations of the keys' values, and of the bins of the score."""
 
     def cut(self, key: str, cuts: Sequence[float]) -> Source:
-        """Return the columns with one of them cut into bands, if it holds numbers."""
+        """Return this source with one column cut into bands, if it holds numbers."""
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
-        """Return the columns as arrays; a source of counts refuses, naming who needs rows."""
+        """Return the columns as arrays; a source of counts raises and names ``needed_by``."""
 
 
 @dataclass(frozen=True)
 class CellsSource:
-    """Cells: combinations that were counted before, with bins of scores of their own."""
+    """Existing cells: combinations with their counts and score bins."""
 
     cells: Cells
     holds_rows = False
@@ -57,7 +57,7 @@ class CellsSource:
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
     ) -> CombinationCounts:
-        """Return the combinations of some of the columns; equal ones are not added up."""
+        """Return the combinations of some of the columns; equal combinations are not merged."""
         del limits, edges, n_threads
         values, codes = zip(*map(self._column, keys), strict=True) if keys else ((), ())
         cells = self.cells
@@ -71,55 +71,57 @@ class CellsSource:
         )
 
     def has_just(self, keys: Sequence[str], scored: bool, known: bool = False) -> bool:
-        """Return whether the cells hold just these columns, in this order, and score bins.
+        """Return whether the cells hold exactly these columns, in this order, and score bins.
 
-        ``known`` asks that they have no missing values.
+        With ``known``, the cells must also be without missing values.
         """
         cells = self.cells
         if known and cells.n_missing:
             return False
-        held = [f"sensitive_features:{name}" for name in cells.sensitive_features]
-        held += [f"strata:{name}" for name in cells.strata_names]
-        held += [name for name in ("y_true", "y_pred") if name in cells.columns]
-        return list(keys) == held and scored == (cells.score_edges is not None)
+        present = [f"sensitive_features:{name}" for name in cells.sensitive_features]
+        present += [f"strata:{name}" for name in cells.strata_names]
+        present += [name for name in ("y_true", "y_pred") if name in cells.columns]
+        return list(keys) == present and scored == (cells.score_edges is not None)
 
     def _column(self, key: str) -> tuple[list[Any], NDArray[np.int64]]:
         """Return the distinct values of a column, and their codes by cell."""
         role, _, name = key.partition(":")
         cells = self.cells
         if role == "sensitive_features":
-            at = cells.sensitive_features.index(name)
-            return [group[at] for group in cells.groups], cells.group
+            position = cells.sensitive_features.index(name)
+            return [group[position] for group in cells.groups], cells.group
         if role == "strata":
-            at = cells.strata_names.index(name)
-            return [stratum[at] for stratum in cells.strata], cells.stratum
+            position = cells.strata_names.index(name)
+            return [stratum[position] for stratum in cells.strata], cells.stratum
         column = cells.y_true if key == "y_true" else cells.y_pred
-        held = np.unique(column)
-        return held.tolist(), np.searchsorted(held, column)
+        distinct = np.unique(column)
+        return distinct.tolist(), np.searchsorted(distinct, column)
 
     def cut(self, key: str, cuts: Sequence[float]) -> CellsSource:
-        """Return the cells with the numbers of one feature cut into bands, which add up."""
+        """Return the cells with the numbers of one feature cut into bands."""
         name = key.partition(":")[2]
         return CellsSource(cut_cells(self.cells, name, cuts))
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
-        """Refuse: cells hold no rows."""
+        """Raise, since cells hold counts and no rows."""
         raise ArgumentTypeError(
-            f"data is a Cells, which hold counts; {needed_by} needs the rows themselves",
+            f"data is a Cells object, which holds counts; {needed_by} needs the rows "
+            "themselves. Pass them instead.",
             argument="data",
+            mentions=(needed_by,),
         )
 
 
 @dataclass
 class SharedSource:
-    """A source that is read once, however many metrics and attributes are asked of it.
+    """A cached source, which is read once for any number of metrics and attributes.
 
-    The combinations of all columns are counted together the first time; what is asked for later
-    are combinations of some of them, which add up to the same cells.
+    The first call counts the joint combinations of all columns. Later calls use the same counts for
+    a subset of the columns.
     """
 
     source: Source
-    #: All columns that may be asked for, with the most values that each may have.
+    #: The maximum number of distinct values of each column that can be counted.
     limits: dict[str, int]
     _counted: dict[bytes | None, tuple[list[str], CombinationCounts]] = field(
         default_factory=dict, repr=False
@@ -128,7 +130,7 @@ class SharedSource:
 
     @property
     def holds_rows(self) -> bool:
-        """Return whether there are rows, not counts alone."""
+        """Return whether there are rows and not only counts."""
         return self.source.holds_rows
 
     def count(
@@ -148,22 +150,22 @@ class SharedSource:
             self._counted[of_bins] = self._count(source, keys, score, edges, n_threads)
         union, counted = self._counted[of_bins]
         if not set(keys) <= set(union):
-            # A column with too many values, which is told to whoever asks for it.
+            # A column has too many values: counting it raises the error.
             return source.count(keys, limits, score, edges, n_threads)
-        at = [union.index(key) for key in keys]
-        for i, (place, limit) in enumerate(zip(at, limits, strict=True)):
+        positions = [union.index(key) for key in keys]
+        for i, (place, limit) in enumerate(zip(positions, limits, strict=True)):
             if len(counted.values[place]) > limit:
                 raise TooManyValuesError(f"column {i} has more than {limit} values", (i, limit))
         return CombinationCounts(
-            values=[counted.values[place] for place in at],
-            codes=counted.codes[:, at],
+            values=[counted.values[place] for place in positions],
+            codes=counted.codes[:, positions],
             counts=counted.counts,
             score_sums=counted.score_sums,
             score_bins=counted.score_bins,
         )
 
     def cut(self, key: str, cuts: Sequence[float]) -> SharedSource:
-        """Return the columns with the numbers of one of them cut into bands."""
+        """Return this source with the numbers of one column cut into bands."""
         return SharedSource(self.source.cut(key, cuts), self.limits)
 
     def _count(
@@ -174,7 +176,7 @@ class SharedSource:
         edges: NDArray[np.float64] | None,
         n_threads: int | None,
     ) -> tuple[list[str], CombinationCounts]:
-        """Count the combinations of all columns, but for those of too many values."""
+        """Count the joint combinations of all columns but those over their limit."""
         union = list(self.limits)
         while True:
             try:
@@ -184,7 +186,7 @@ class SharedSource:
                 del union[error.column]
 
     def in_memory(self, needed_by: str = "this") -> ArraySource:
-        """Return the columns as arrays, which are kept."""
+        """Return the columns as arrays, from memory after the first call."""
         if self._loaded is None:
-            self._loaded = self.source.in_memory(needed_by).remembering(self.limits)
+            self._loaded = self.source.in_memory(needed_by).with_cache(self.limits)
         return self._loaded

@@ -1,4 +1,4 @@
-"""Tables of other packages that are handed over as Arrow: only the requested columns are read."""
+"""Read tables of other packages through Arrow, only the requested columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def column_names_of(table: Any) -> list[str] | None:
-    """Return the names of the columns of a table; None if only its rows tell them."""
+    """Return the column names of a table; None if they are known only after reading it."""
     if _package(table) == "pyarrow" and hasattr(table, "schema"):
         return list(table.schema.names)
     if _package(table) in _SELECT and hasattr(table, "columns"):
@@ -25,16 +25,17 @@ def check_once(name: str, existing: Sequence[str], origin: object) -> None:
     """Raise when several columns have this name."""
     if existing.count(name) > 1:
         raise DataError(
-            f"data from {origin} cannot be read: column {name!r} occurs twice", argument="data"
+            f"data from {origin} cannot be read: column {name!r} occurs twice. Rename one of them.",
+            argument="data",
         )
 
 
 def only_columns(table: Any, names: Sequence[str]) -> Any:
     """Return a table with some of its columns, in this order.
 
-    The package of the table drops the others before it computes or copies them, if it can.
-    All other Arrow streams are reduced batch by batch, which needs pyarrow; without pyarrow
-    the table is returned as it is.
+    If possible, the package of the table drops the other columns before it computes or copies
+    them. Other Arrow streams are reduced batch by batch with pyarrow; without pyarrow the table
+    is returned unchanged.
     """
     existing, package = column_names_of(table), _package(table)
     for name in names:
@@ -50,7 +51,7 @@ def only_columns(table: Any, names: Sequence[str]) -> Any:
     batches = pa.RecordBatchReader.from_stream(table)
     schema = batches.schema
     if any(schema.names.count(name) != 1 for name in names):
-        # The names of the columns are checked where the table is read.
+        # `check_columns` reports missing or repeated names after reading.
         return batches
     chosen = pa.schema([schema.field(name) for name in names], schema.metadata)
     return pa.RecordBatchReader.from_batches(
@@ -59,12 +60,12 @@ def only_columns(table: Any, names: Sequence[str]) -> Any:
 
 
 def ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
-    """Return the ordered dictionaries of an Arrow table as enumerations, which keep their order."""
+    """Convert the ordered dictionaries of an Arrow table to polars enums, which keep the order."""
     import polars as pl
 
-    found = {}
+    enums = {}
     names = getattr(value, "column_names", ())
-    # A frame of Spark answers with a column of this name.
+    # In a Spark frame, `column_names` is a column and not a list.
     for name in names if isinstance(names, list) else ():
         column = value[name]
         if getattr(getattr(column, "type", None), "ordered", False):
@@ -72,12 +73,12 @@ def ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
                 column = column.unify_dictionaries().combine_chunks()
             labels = column.dictionary.to_pylist()
             if all(isinstance(label, str) for label in labels):
-                found[name] = pl.col(name).cast(pl.Enum(labels))
-    return found
+                enums[name] = pl.col(name).cast(pl.Enum(labels))
+    return enums
 
 
 def parquet_by_pyarrow(file: str) -> Any:
-    """Open a Parquet file for pyarrow, which knows more types than polars; None without it."""
+    """Open a Parquet file with pyarrow, which supports more types than polars; None without it."""
     if find_spec("pyarrow") is None:
         return None
     from pyarrow import parquet
@@ -86,7 +87,7 @@ def parquet_by_pyarrow(file: str) -> Any:
 
 
 def _package(table: Any) -> str:
-    """Return the package of a table; of pyspark, that of its SQL."""
+    """Return the package of a table; for pyspark with its submodule."""
     module = type(table).__module__
     package = module.partition(".")[0]
     return ".".join(module.split(".")[:2]) if package == "pyspark" else package
@@ -96,7 +97,7 @@ def _quoted(names: Sequence[str], mark: str) -> list[str]:
     return [mark + name.replace(mark, 2 * mark) + mark for name in names]
 
 
-#: How packages select columns by name. Names are quoted where they would be read as expressions.
+#: How to select columns by name in each package, with quotes if names would be expressions.
 _SELECT = {
     "pyspark.sql": lambda table, names: table.select(*_quoted(names, "`")),
     "duckdb": lambda table, names: table.project(", ".join(_quoted(names, '"'))),

@@ -1,4 +1,4 @@
-"""Sums by unit whose bits do not depend on the order of the rows."""
+"""Sums by unit that are bit for bit independent of the order of the rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Values that are split at once, unless there are more units.
+#: Values per block, unless there are more units.
 _PART = 1 << 16
 
 
 def sums_of(unit: NDArray[Any], values: Floats, n_units: int = 0) -> Floats:
-    """Return the sums of values over each unit, with bits that do not depend on the order.
+    """Return the sum of values over each unit, bit for bit independent of the order.
 
-    Values are split on two grids that are so coarse that their sums have no rounding. What is
-    below the second counts less than the rounding of a sum; NaN where a value is not finite.
+    Each value is rounded to a coarse grid and its rest to a finer one; sums on both grids are
+    exact. The remainder is smaller than the rounding of a sum. NaN where a value is not finite.
     """
     largest = float(np.abs(values).max(initial=0.0))
     if not 1e-250 < largest < 1e250:
-        # Zeros, or numbers that have no sum in any order.
+        # All zeros, or values whose sum can overflow in any order.
         return np.asarray(np.bincount(unit, weights=values, minlength=n_units), dtype=float)
     step = 2.0 ** (math.frexp(largest)[1] + math.frexp(len(values))[1] - 52)
     finer = step * 2.0 ** (math.frexp(len(values))[1] - 52)
     n_units = max(n_units, int(unit.max()) + 1 if len(unit) else 0)
     sums, rest = np.zeros(n_units), np.zeros(n_units)
-    # Both grids have exact sums: of parts, too.
+    # Sums over blocks are exact as well.
     size = max(_PART, n_units)
     for start in range(0, len(values), size):
         part, place = values[start : start + size], unit[start : start + size]

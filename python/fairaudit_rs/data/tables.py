@@ -1,7 +1,7 @@
-"""Tables: columns with roles, from arrays, frames and files to cells or rows.
+"""Tables of columns with roles, which become cells or rows.
 
-All go one way: a source (see `arrays` and `frames`) counts the distinct combinations of the columns
-that a metric needs, and `labels` says what they mean.
+Arrays, frames and files are read in the same way: a source (see `arrays` and `frames`) counts the
+distinct combinations of the columns that a metric needs, and `labels` interprets them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, TooManyValuesError
 from .arrays import CombinationCounts
 from .cell_columns import score_edges_of
-from .cells import Cells, cells_of
+from .cells import Cells, cells_from_counts
 from .columns import check_numeric
 from .frames import check_columns
 from .labels import (
@@ -45,25 +45,25 @@ MAX_DECISION_VALUES = 64
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AuditTable:
-    """Columns with roles: what every lens reads its data from."""
+    """Columns with roles, from which every lens reads its data."""
 
     source: Source
     sensitive_features: tuple[str, ...]
     strata: tuple[str, ...] = ()
     roles: frozenset[str] = frozenset()
     clusters: tuple[str, ...] = ()
-    #: "own": missing values of features and strata have a label of their own; "keep_texts": texts
-    #: such as "nan" are labels of features. None reads them as missing.
+    #: "own": missing values of features and strata get their own label; "keep_texts": texts such as
+    #: "nan" are labels of features. None reads these texts as missing.
     missing: str | None = None
-    #: What becomes of clusters with rows in several groups.
+    #: How to treat clusters with rows in several groups.
     mixed_clusters: str = "refuse"
-    #: The labels of the rows in pandas; None where they are their positions.
+    #: The pandas index of the rows; None if rows are known by position only.
     index: Any = None
-    #: The bins that scores come in; None where they are numbers.
+    #: The edges of the score bins of cells; None if scores are numbers.
     score_edges: NDArray[np.float64] | None = None
-    #: A positive value that labels or decisions hold: others of 0 and 1 need not hold it too.
+    #: A positive value that labels or decisions hold; columns of 0 and 1 need not hold it.
     known_positive: Label = None
-    #: Of cells: the texts that were read as missing when they were counted.
+    #: For cells: the texts that were read as missing when the cells were made.
     missing_texts: tuple[tuple[str, str, int], ...] = ()
     _keys: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -89,13 +89,13 @@ class AuditTable:
         missing: str | None = None,
         mixed_clusters: str = "refuse",
     ) -> AuditTable:
-        """Assign roles to arrays, or to columns of ``data``; ``extra`` columns go by name.
+        """Assign roles to arrays, or to columns of ``data``; ``extra`` are names of more columns.
 
-        ``counts`` says how many persons each row stands for, for those who count rows only;
-        ``first`` and ``second`` are decisions or scores of two models that are compared.
-        ``rows_for`` is who needs rows, for the refusal of cells, which hold counts alone.
+        ``counts`` is the number of people that each row stands for; ``first`` and ``second`` are
+        decisions or scores of two models that are compared. If ``rows_for`` names something that
+        needs rows, cells raise an error with this name.
         """
-        given = {
+        single = {
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,
@@ -110,10 +110,12 @@ class AuditTable:
         checked = arguments.check(missing=missing, mixed_clusters=mixed_clusters)
         if checked.mixed_clusters != "refuse" and clusters is None:
             raise ArgumentTypeError(
-                f"mixed_clusters is {mixed_clusters!r} without clusters; accepted: both",
+                "mixed_clusters needs clusters too. Pass clusters=, or remove mixed_clusters.",
                 argument="mixed_clusters",
+                mentions=("clusters",),
+                code="missing-argument",
             )
-        read = read_roles(data, given, several, extra, rows_for)
+        read = read_roles(data, single, several, extra, rows_for)
         return cls(
             source=read.source,
             sensitive_features=read.sensitive_features,
@@ -121,7 +123,7 @@ class AuditTable:
             roles=read.roles,
             clusters=read.clusters,
             score_edges=read.score_edges,
-            # Cells were counted with a choice of their own, which stays.
+            # The treatment of missing values was fixed when the cells were made.
             missing=checked.missing if read.source.holds_rows else checked.missing or "keep_texts",
             mixed_clusters=checked.mixed_clusters,
             index=read.index,
@@ -142,7 +144,11 @@ class AuditTable:
         """Collapse the rows to cells over the given ones of y_true, y_pred and y_score."""
         used = self.roles if columns is None else set(columns)
         for name in used - self.roles:
-            raise ArgumentError(f"{name} is None; it is needed here", argument=name)
+            raise ArgumentError(
+                f"{name} is None, and it is needed here. Pass it.",
+                argument=name,
+                code="missing-argument",
+            )
         present = [name for name in ("y_true", "y_pred") if name in used]
         keys = [*self.sensitive_features, *self.strata, *present]
         if isinstance(self.source, CellsSource) and self.source.has_just(
@@ -166,9 +172,9 @@ class AuditTable:
             raise self._too_many(keys[error.column], error) from None
         names = tuple(self._keys[key] for key in self.sensitive_features)
         strata = tuple(self._keys[key] for key in self.strata)
-        # Labels of cells are 0 and 1 already.
+        # The labels in cells are 0 and 1 already.
         positive = self._positive_of(present, pos_label) if self.source.holds_rows else None
-        cells = cells_of(
+        cells = cells_from_counts(
             counted,
             names,
             strata,
@@ -182,13 +188,14 @@ class AuditTable:
         return replace(cells, missing_texts=before) if before else cells
 
     def counted(self, pos_label: Label = None) -> AuditTable:
-        """Return the table of cells of rows that stand for several persons each."""
+        """Return the table of cells of rows that stand for several people each."""
         for name in ("y_score", "counterfactual_score"):
             if name in self.roles:
                 raise ArgumentTypeError(
-                    f"{name} does not go with counts: a row of counts has labels and decisions; "
-                    "accepted: cells with bins of scores, which tabulate makes",
+                    f"{name} cannot be combined with counts: a row of counts has only labels and "
+                    "decisions. Pass cells with score bins, made by tabulate.",
                     argument=name,
+                    code="conflicting-arguments",
                 )
         return AuditTable.make(data=self.cells(pos_label=pos_label), missing=self.missing)
 
@@ -207,7 +214,7 @@ class AuditTable:
             raise self._too_many(keys[error.column], error) from None
         names = tuple(self._keys[key] for key in self.sensitive_features)
         named = name_combinations(counted, len(names), (), labels, pos_label, self.missing)
-        cells = cells_of(counted, names, (), False, False, None, None, self.missing)
+        cells = cells_from_counts(counted, names, (), False, False, None, None, self.missing)
         groups, group = sort_keys(named.groups, named.group)
         assert groups == cells.groups
         return PairedCounts.from_combinations(cells, named, group, counted.counts)
@@ -223,8 +230,8 @@ class AuditTable:
     ) -> Rows:
         """Return the rows as arrays: groups and strata as codes, the columns as floats.
 
-        ``binary`` checks that labels are 0 and 1; without it y_true may be any number.
-        ``needed_by`` is who needs rows, for the refusal of a table that holds counts alone.
+        ``binary`` requires labels of 0 and 1; without it y_true may be any number. ``needed_by``
+        names what needs rows, for the error of a table of counts.
         """
         table = self.loaded(needed_by)
         source = table.source.in_memory()
@@ -237,7 +244,8 @@ class AuditTable:
         if len(cells.groups) > MAX_ROW_GROUPS:
             raise DataError(
                 f"{len(cells.groups):,} groups; accepted: at most {MAX_ROW_GROUPS:,} for metrics "
-                "of rows"
+                "that need rows",
+                argument="sensitive_features",
             )
         values: dict[str, NDArray[Any]] = {
             name: named.coded(name).astype(bool)[cell] for name in labels
@@ -245,7 +253,7 @@ class AuditTable:
         for name in (*columns, *extra):
             if name in values:
                 continue
-            read = source.few_bytes if name in coded_roles else source.numbers
+            read = source.compact_numbers if name in coded_roles else source.numbers
             values[name] = read(name, name.removeprefix("extra:"))
         return Rows(
             cells=cells,
@@ -259,7 +267,7 @@ class AuditTable:
         )
 
     def settled(self, rows: Rows, keys: Sequence[GroupKey]) -> MixedClusterResolution:
-        """Find the clusters that are in several of these groups, as ``mixed_clusters`` says."""
+        """Resolve clusters with rows in several of these groups, as ``mixed_clusters`` says."""
         source = self.source.in_memory()
 
         def name_of(row: int) -> str:
@@ -269,14 +277,14 @@ class AuditTable:
         return resolve_mixed_clusters(rows, keys, self.mixed_clusters, name_of)
 
     def where(self, keep: NDArray[np.bool_]) -> AuditTable:
-        """Return some of the rows of a table in memory."""
+        """Return a table with only the rows of a mask, for a table in memory."""
         index = None if self.index is None else self.index[keep]
         return replace(self, source=self.source.in_memory().where(keep), index=index)
 
     def combinations(
         self, labels: Sequence[str], pos_label: Label, n_threads: int | None = 1
     ) -> EncodedRows:
-        """Name the combination of groups, strata and the given labels that every row has."""
+        """Return the combination of group, stratum and the given labels of each row."""
         source = self.source.in_memory()
         keys = [*self.sensitive_features, *self.strata, *labels]
         limits = (
@@ -285,11 +293,11 @@ class AuditTable:
             + [MAX_DECISION_VALUES] * len(labels)
         )
         if not keys:
-            everything = CombinationCounts(
+            single = CombinationCounts(
                 values=[], codes=np.zeros((1, 0), dtype=np.int64), counts=np.array([self.n_rows])
             )
             named = NamedCombinations.nothing()
-            cells = cells_of(everything, (), (), False, False, None, None)
+            cells = cells_from_counts(single, (), (), False, False, None, None)
             return EncodedRows(cells, named, np.zeros(self.n_rows, dtype=np.uint16))
         try:
             counted, combination = source.encode(keys, limits, n_threads)
@@ -300,7 +308,7 @@ class AuditTable:
         named = name_combinations(
             counted, len(self.sensitive_features), strata_names, labels, positive, self.missing
         )
-        cells = cells_of(
+        cells = cells_from_counts(
             CombinationCounts(
                 values=counted.values[: len(keys) - len(labels)],
                 codes=counted.codes,
@@ -342,7 +350,7 @@ class AuditTable:
         return replace(self, source=self.source.in_memory(needed_by))
 
     def shared(self) -> AuditTable:
-        """Return the table with a source that is read once for all that is asked of it."""
+        """Return the table with a cached source, which is read once for all questions."""
         limits = dict.fromkeys(self.sensitive_features, MAX_GROUP_VALUES)
         limits |= dict.fromkeys(self.strata, MAX_STRATUM_VALUES)
         limits |= {name: MAX_DECISION_VALUES for name in ("y_true", "y_pred") if name in self.roles}
@@ -355,13 +363,13 @@ class AuditTable:
 
     @property
     def strata_names(self) -> tuple[str, ...]:
-        """The names of the strata of the user's."""
+        """The names of the strata columns."""
         return tuple(self._keys[key] for key in self.strata)
 
     def banded(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
         """Return the table with numeric features cut into bands, by name of the feature.
 
-        Where no name is the same, one counts that is the same but for capitals: Age, of age.
+        Without an exact match of the name, case is ignored: bands of "age" apply to "Age".
         """
         source = self.source
         folded = {name.casefold(): cuts for name, cuts in bands.items()}
@@ -373,22 +381,22 @@ class AuditTable:
         return replace(self, source=source)
 
     def values(self, role: str) -> list[Any]:
-        """Return the distinct values of labels or decisions, without what is missing."""
+        """Return the distinct values of labels or decisions, without missing values."""
         counted = self.source.count([role], [MAX_DECISION_VALUES], None, None, None)
         return [value for value in counted.values[0] if value is not None and value == value]
 
     def with_positive(self, pos_label: Label) -> AuditTable:
-        """Return the table with a positive value of the data, where labels or decisions hold it."""
+        """Return the table with a known positive value, if labels or decisions hold it."""
         names = [name for name in ("y_pred", "y_true") if name in self.roles]
         if not isinstance(pos_label, str) or not self.source.holds_rows:
             return self
-        held = any(
+        occurs = any(
             label_matches(value, pos_label) for name in names for value in self._labels(name)
         )
-        return replace(self, known_positive=pos_label) if held else self
+        return replace(self, known_positive=pos_label) if occurs else self
 
     def _positive_of(self, names: Sequence[str], pos_label: Label) -> Label:
-        """Return the positive value of some columns: None where 0 and 1 say it themselves."""
+        """Return the positive value of some columns; None if they hold 0 and 1 instead of it."""
         if pos_label is None or pos_label != self.known_positive:
             return pos_label
         values = [value for name in names for value in self._labels(name)]
@@ -397,14 +405,14 @@ class AuditTable:
         return None
 
     def _labels(self, name: str) -> list[Any]:
-        """Return the distinct values of a column; none of more numbers than there are labels."""
+        """Return the distinct values of a column; none if it has too many values for labels."""
         try:
             return self.values(name)
         except DataError:
             return []
 
     def by(self, *names: str) -> AuditTable:
-        """Return the table with some of the sensitive features only."""
+        """Return the table with only some of the sensitive features."""
         keys = {self._keys[key]: key for key in self.sensitive_features}
         check_columns(names, list(keys), "the sensitive features")
         return replace(self, sensitive_features=tuple(keys[name] for name in names))
@@ -417,8 +425,8 @@ class AuditTable:
     def score_levels(self, limit: int, pos_label: Label) -> Cells | None:
         """Collapse the rows to cells by group, stratum, label and distinct score.
 
-        The bins of the cells are the places of the scores in ascending order. None when there
-        are more than ``limit`` scores.
+        The score bins of the cells are the ranks of the scores. None if there are more than
+        ``limit`` distinct scores.
         """
         source = self.source.in_memory()
         check_numeric("y_score", source.columns["y_score"])
@@ -439,10 +447,10 @@ class AuditTable:
             [np.nan if value is None else arguments.as_float(value) for value in counted.values[-1]]
         )
         if not np.all(np.isfinite(scores)):
-            # The same message as for rows.
+            # Raises the same error as for rows.
             source.numbers("y_score", "y_score")
         level = np.unique(scores, return_inverse=True)[1].ravel()
-        return cells_of(
+        return cells_from_counts(
             CombinationCounts(
                 values=counted.values[:-1],
                 codes=counted.codes[:, :-1],
@@ -467,19 +475,19 @@ class AuditTable:
         pos_label: Label,
         needed_by: str = "this",
     ) -> AttributeRows:
-        """Return the rows with the one sensitive feature as a number."""
+        """Return the rows with the single sensitive feature as a number."""
         if self.missing == "own":
             raise ArgumentError(
-                f"missing is {self.missing!r}, and {needed_by} is a correlation with numbers; "
-                "accepted: None",
+                f"missing is {self.missing!r}, and {needed_by} is a correlation with a number. "
+                "Pass missing=None.",
                 argument="missing",
             )
         source = self.source.in_memory(needed_by)
         names = [self._keys[key] for key in self.sensitive_features]
         if len(names) != 1:
             raise ArgumentError(
-                f"sensitive_features names {len(names)} columns ({', '.join(names)}); a "
-                "correlation needs one continuous attribute",
+                f"sensitive_features names {len(names)} columns ({', '.join(names)}). Pass one "
+                "continuous attribute for a correlation.",
                 argument="sensitive_features",
             )
         attribute, known = source.numbers_or_missing(
@@ -517,14 +525,16 @@ class AuditTable:
     def _too_many(self, key: str, error: TooManyValuesError) -> DataError:
         name = self._keys.get(key, key)
         hint = {
-            "y_true": "it must hold the label, 0 or 1",
-            "y_pred": "it must hold the decision, 0 or 1; scores belong in y_score",
-            "first": "of this metric it must hold decisions, 0 or 1",
-            "second": "of this metric it must hold decisions, 0 or 1",
-        }.get(key, "put its values into fewer classes first")
+            "y_true": "It must hold the label, 0 or 1",
+            "y_pred": "It must hold the decision, 0 or 1; scores belong in y_score",
+            "first": "For this metric it must hold decisions, 0 or 1",
+            "second": "For this metric it must hold decisions, 0 or 1",
+        }.get(key, "Group them into fewer classes first")
         role = key.split(":")[0]
         shown = role if role == key else f"{role} {name!r}"
         return TooManyValuesError(
-            f"{shown} has more than {error.limit:,} distinct values; {hint}",
+            f"{shown} has more than {error.limit:,} distinct values. {hint}.",
             (error.column, error.limit),
+            argument=role,
+            mentions=("y_score",),
         )

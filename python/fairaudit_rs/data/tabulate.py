@@ -1,4 +1,4 @@
-"""Collapsing rows to cells, as a public function."""
+"""The public function `tabulate`, which collapses rows to cells."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def tabulate(
 ) -> Cells:
     """Collapse rows to cells: counts by group, stratum, label, decision and score bin.
 
-    The cells are all that the tests of count metrics need, they are small whatever the number
-    of rows, and those of parts of the data add up with ``+``.
+    Cells are all that the tests of count metrics need. They are small whatever the number of
+    rows, and those of parts of the data add up with ``+``.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ def tabulate(
     y_score : array or str, optional
         Scores, put into bins.
     sensitive_features : array, several arrays, or str(s)
-        The attributes whose values make the groups; with several, their intersections do.
+        The attributes that define the groups; several define groups by their intersections.
         Several arrays come as a dict, a frame, a list or the columns of a 2-D array. Rows
         with a missing value are counted but belong to no group.
     strata : array, several arrays, or str(s), optional
         Attributes within which groups are compared.
     counts : array or str, optional
-        How many persons each row stands for: whole numbers from 0 on. By default one. The cells are
-        those of rows repeated as often, which is not what ``sample_weight`` of a test means:
-        weights say how much a row counts, and not that it was seen more than once.
+        How many people each row stands for: whole numbers of at least 0, by default 1. The cells
+        are those of rows repeated as often. This differs from ``sample_weight`` of a test, which
+        gives the importance of a row, not the number of times that it was observed.
     score_bins : int or sequence of float, optional
         Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
     pos_label : optional
@@ -86,7 +86,9 @@ def tabulate(
     """
     if isinstance(data, Cells):
         raise ArgumentTypeError(
-            "data is a Cells, tabulated already; see marginalize and +", argument="data"
+            "data is a Cells object, which is tabulated already. Use marginalize to drop features, "
+            "and + to add cells.",
+            argument="data",
         )
     table = AuditTable.make(
         data=data,

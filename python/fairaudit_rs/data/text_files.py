@@ -1,8 +1,8 @@
-"""Text files that are no plain CSV: other separators and encodings, compressed, with blanks.
+"""Read text files that are not plain CSV: other separators or encodings, compressed, with blanks.
 
-Files without a line of names, with lines above it, or with a name that occurs twice belong to them.
-They are rewritten in memory as plain CSV, so that rows of another length are refused and types are
-found as for any other file.
+These include files without a header line, with lines above it, or with a repeated name. They are
+rewritten in memory as plain CSV, so that rows of another length are errors and types are inferred
+as for any other file.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from ..errors import ArgumentError, DataError
 if TYPE_CHECKING:
     import polars as pl
 
-#: Endings of text files, before ``.gz``, and what separates their columns.
+#: Endings of text files, without ``.gz``, and their separators.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-#: Separators that people use.
+#: Common separators besides the comma.
 _USUAL = ";\t|"
 _GZ = ".gz"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How text files are written; what is None or empty is as in any CSV file."""
+    """The format of text files; None or empty means as in a plain CSV file."""
 
     delimiter: str | None = None
     encoding: str | None = None
-    #: Texts that stand for a missing value.
+    #: Texts that mean a missing value.
     missing: tuple[str, ...] = ()
-    #: Lines above the line of names, or above the first row.
+    #: Number of lines above the header line, or above the first row.
     skip_lines: int = 0
-    #: Names of the columns of a file without a line of names.
+    #: Column names for a file without a header line.
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -50,13 +50,15 @@ class TextFormat:
             raise ArgumentError(
                 f"columns names {repeated[0]!r}, which is "
                 f"{'used twice' if repeated[0] else 'empty'}; accepted: a different name for each "
-                "column, as a,b,c",
+                "column, such as a,b,c",
                 argument="columns",
             )
-        one = self.delimiter
-        if one is not None and (len(one) != 1 or one in '\r\n"' or not one.isascii()):
+        delimiter = self.delimiter
+        if delimiter is not None and (
+            len(delimiter) != 1 or delimiter in '\r\n"' or not delimiter.isascii()
+        ):
             raise ArgumentError(
-                f"delimiter is {one!r}; accepted: one character, as ';' or '|', or tab",
+                f"delimiter is {delimiter!r}; accepted: one character, such as ';' or '|', or tab",
                 argument="delimiter",
             )
         if self.encoding is not None:
@@ -64,56 +66,56 @@ class TextFormat:
                 "".encode(self.encoding)
             except (LookupError, ValueError):
                 raise ArgumentError(
-                    f"encoding is {self.encoding!r}, which is not known; accepted: utf-8, "
-                    "latin-1, cp1252, utf-16 and others of Python",
+                    f"encoding is {self.encoding!r}; accepted: utf-8, latin-1, cp1252, utf-16 and "
+                    "other encodings that Python knows",
                     argument="encoding",
                 ) from None
 
     def is_text(self, file: str | Path) -> bool:
-        """Return whether a file is text, as any with a named delimiter, encoding or columns."""
+        """Return whether a file is text, by its ending or since text options are given."""
         named = self.delimiter is not None or self.encoding is not None or bool(self.columns)
         return file_ending(file) in SEPARATORS or (
             named and file_ending(file) not in (".parquet", ".pq")
         )
 
     def is_plain(self, file: str) -> bool:
-        """Return whether a file is read as it stands."""
+        """Return whether a file is plain CSV, which polars can read directly."""
         if self != TextFormat() or is_compressed(file) or file_ending(file) != ".csv":
             return False
         header = self.header(file, errors="replace")
         return not _has_blanks(header) and len(set(header)) == len(header)
 
     def separator(self, file: str | Path) -> str:
-        """Return what separates the columns of a file."""
+        """Return the separator of the columns of a file."""
         return self.delimiter or SEPARATORS.get(file_ending(file), ",")
 
     def header(self, file: str, errors: str = "strict") -> list[str]:
-        """Return the first row below the lines that are skipped, as it stands there."""
+        """Return the first row below the skipped lines, unchanged."""
         with self._text(file, errors) as text:
             return next(csv.reader(text, delimiter=self.separator(file)), [])
 
     def first_rows(self, file: str, n: int) -> list[list[str]]:
-        """Return the first rows below the lines that are skipped, as they stand there."""
+        """Return the first rows below the skipped lines, unchanged."""
         with self._text(file) as text:
             return list(islice(csv.reader(text, delimiter=self.separator(file)), n))
 
     def names(self, file: str) -> list[str]:
-        """Return the names of the columns, without blanks around them.
+        """Return the names of the columns, without surrounding blanks.
 
         A name that occurs twice gets the number of its column: ``score (column 8)``.
         """
         if self.columns:
             return list(self.columns)
-        found = [name.strip() for name in self.header(file)]
+        names = [name.strip() for name in self.header(file)]
         return [
-            numbered_name(name, place) if found.count(name) > 1 else name
-            for place, name in enumerate(found, 1)
+            numbered_name(name, place) if names.count(name) > 1 else name
+            for place, name in enumerate(names, 1)
         ]
 
     def frame(self, file: str) -> pl.LazyFrame:
-        """Return the file as plain CSV in memory, of which polars reads the columns it needs.
+        """Rewrite the file as plain CSV in memory, and scan it with polars.
 
-        Names of columns have no blanks around them.
+        Column names lose surrounding blanks.
         """
         import polars as pl
 
@@ -142,7 +144,7 @@ class TextFormat:
                     )
                 values = self._values(row, blanks)
                 if values == [""]:
-                    # Alone it would be quoted, as a text of no letters.
+                    # The CSV writer would quote an empty text in a single column.
                     plain.write("\n")
                 else:
                     write(values)
@@ -150,12 +152,12 @@ class TextFormat:
         return pl.scan_csv(content, infer_schema_length=10_000)
 
     def _hint_of_lines(self, line: int) -> str:
-        """Return what may be wrong where a line near the start has another length."""
+        """Return a hint for a line near the start that has another length."""
         if self.columns or line > self.skip_lines + 2:
             return ""
         return (
-            f". Lines above the table are left out by --skip-lines {self.skip_lines + 1} (from "
-            "Python: read it into a frame)"
+            f". Skip lines above the table with --skip-lines {self.skip_lines + 1} (from Python: "
+            "read it into a frame)"
         )
 
     def _values(self, row: Sequence[str], blanks: bool) -> Sequence[str]:
@@ -167,9 +169,9 @@ class TextFormat:
 
     @contextmanager
     def _text(self, file: str, errors: str = "strict") -> Iterator[TextIO]:
-        """Open a file as text; what cannot be read is an error of the data that names it."""
+        """Open a file as text; errors become a DataError that names the file."""
         encoding = self.encoding or "utf-8"
-        # A mark of the order of bytes is no part of the first name.
+        # A byte order mark must not become part of the first name.
         encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
         try:
             with (
@@ -181,7 +183,7 @@ class TextFormat:
                 yield text
         except UnicodeError as error:
             raise DataError(
-                f"data from {file} cannot be read as {self.encoding or 'utf-8'}: {error.args[-1]}; "
+                f"data from {file} cannot be read as {self.encoding or 'utf-8'}: {error.args[-1]}. "
                 f"{OTHER_ENCODING}",
                 argument="data",
             ) from None
@@ -191,7 +193,7 @@ class TextFormat:
 
 
 OTHER_ENCODING = (
-    "accepted: its encoding, as in --encoding latin-1 (from Python: read it into a frame)"
+    "Pass its encoding, such as --encoding latin-1 (from Python: read it into a frame)."
 )
 
 
@@ -207,30 +209,30 @@ def file_ending(file: str | Path) -> str:
 
 
 def numbered_name(name: str, place: int) -> str:
-    """Return the name of a column whose own name occurs twice: with its number, from 1."""
+    """Return the name of a column whose name is repeated: with the number of the column, from 1."""
     return f"{name} (column {place})"
 
 
 def repeats_of(name: str, names: Sequence[str]) -> list[str]:
-    """Return the numbered names of the columns that had one name."""
+    """Return the numbered names of the columns that share a name."""
     return [
         heading for place, heading in enumerate(names, 1) if heading == numbered_name(name, place)
     ]
 
 
 def hint_of(names: Sequence[str]) -> str:
-    """Return what may be wrong where a file has one column only."""
-    found = separator_in(names)
-    if found is None:
+    """Return a hint for a file that seems to have a single column."""
+    separator = separator_in(names)
+    if separator is None:
         return ""
     return (
-        f". Columns may be separated by {found!r}: --delimiter "
-        f"{'tab' if found == chr(9) else repr(found)} (from Python: read it into a frame)"
+        f". Columns may be separated by {separator!r}: --delimiter "
+        f"{'tab' if separator == chr(9) else repr(separator)} (from Python: read it into a frame)"
     )
 
 
 def separator_in(names: Sequence[str]) -> str | None:
-    """Return what seems to separate the columns of a file that is read as one column."""
+    """Guess the separator of a file that was read as a single column."""
     return next(
         (separator for separator in _USUAL if len(names) == 1 and separator in names[0]), None
     )

@@ -1,7 +1,7 @@
-"""Tests of a change in the size of a gap.
+"""Test whether the absolute size of a gap has changed.
 
-With D = g_2 - g_1 and S = g_2 + g_1 the change of the size is |g_2| - |g_1| = sign(D S) min(|D|,
-|S|): the second gap is smaller where D and S have opposite signs, which takes two tests.
+Let D = g_2 - g_1 and S = g_2 + g_1. The change is |g_2| - |g_1| = sign(D S) min(|D|, |S|), so the
+second gap is smaller if D and S have opposite signs, which takes two tests.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .pvalues import clamp_pvalue, normal_of_tail, upper_tail
 
 @dataclass(frozen=True, kw_only=True)
 class SizeChange:
-    """The change of the size of a gap."""
+    """The change of the absolute size of a gap, with p-values and an interval."""
 
     estimate: float
-    #: Normal quantile of the p-value of a smaller or larger gap, with the sign of the estimate.
+    #: Normal quantile of the one-sided p-value in the direction of the estimate, with its sign.
     statistic: float
-    #: Of "not smaller", "not larger" and "of the same size".
+    #: P-values of "not smaller", "not larger" and "of the same size".
     less: float
     greater: float
     two_sided: float
@@ -31,14 +31,13 @@ class SizeChange:
 def size_change(
     change: PairedDifference, total: PairedDifference, correlation: float
 ) -> SizeChange:
-    """Test and estimate |g_2| - |g_1|, of g_2 - g_1 and g_2 + g_1 and their correlation.
+    """Test and estimate |g_2| - |g_1| from g_2 - g_1, g_2 + g_1 and their correlation.
 
-    Two-sided: both D = 0 and S = 0 must be rejected, a union of hypotheses, so that no level is
-    exceeded. One-sided: D < 0 < S or D > 0 > S, the better of two such pairs of tests; see
-    `_either`.
+    Two-sided: both D = 0 and S = 0 must be rejected (a union of hypotheses), which keeps the level.
+    One-sided: D < 0 < S or D > 0 > S, the better of two such pairs of tests; see `_either`.
 
-    The interval has all values of |g_2| - |g_1| that D and S in their intervals give: it leaves
-    out 0 when the two-sided test rejects.
+    The interval is the range of |g_2| - |g_1| for D and S in their intervals. It excludes 0 if the
+    two-sided test rejects.
     """
     less = _either(max(change.less, total.greater), max(change.greater, total.less), correlation)
     greater = _either(
@@ -67,29 +66,31 @@ def _size(change: float, total: float) -> float:
 
 
 def _sizes(change: Interval, total: Interval) -> Interval:
-    """Return the least and the greatest change of the size in a rectangle of D and S.
+    """Return the range of the change in size over a rectangle of D and S.
 
-    In each quarter it grows with |D| and |S|, so the ends are at corners of what the axes leave.
+    In each quadrant the change grows with |D| and |S|, so the extremes are at the corners of the
+    rectangle or on the axes.
     """
     if math.isnan(change[0]) or math.isnan(total[0]):
         return NOTHING
     along, across = ([*ends, *([0.0] if ends[0] < 0 < ends[1] else [])] for ends in (change, total))
-    found = [_size(d, s) for d in along for s in across]
-    return min(found), max(found)
+    corners = [_size(d, s) for d in along for s in across]
+    return min(corners), max(corners)
 
 
 def _larger(one: float, other: float) -> float:
-    """Return the larger p-value; NaN where one of them is."""
+    """Return the larger p-value; NaN if one of them is NaN."""
     return math.nan if math.isnan(one) or math.isnan(other) else max(one, other)
 
 
 def _either(one: float, other: float, correlation: float) -> float:
-    """Return the p-value of the better of two pairs of tests in opposite quarters.
+    """Return the p-value of the better of two pairs of tests in opposite quadrants.
 
-    With the normal quantile c of the smaller one it is the largest probability, over S with D = 0
-    and over D with S = 0, of z_D < -c, z_S > c or z_D > c, z_S < -c: P(Z > c) far from 0, and at
-    D = S = 0 twice the probability of one quarter, which is more only where the correlation of D
-    and S is below -.7 or so: where the second gap has a far smaller variance than the first one.
+    Let c be the normal quantile of the smaller p-value. The result is the maximum probability,
+    over S with D = 0 and over D with S = 0, of z_D < -c, z_S > c or z_D > c, z_S < -c. Far from 0
+    this is P(Z > c); at D = S = 0 it is twice the probability of one quadrant. The latter is larger
+    only if the correlation of D and S is below about -0.7, that is, if the second gap has a far
+    smaller variance than the first.
     """
     smaller = min(one, other)
     if math.isnan(one) or math.isnan(other):
@@ -104,7 +105,7 @@ def _quarter(c: float, correlation: float) -> float:
     from scipy import special
 
     if correlation >= 0:
-        # Not more than that of independent ones, whose double is below P(Z > c).
+        # At most the probability under independence, twice which is below P(Z > c).
         return upper_tail(c) ** 2
     slope = math.sqrt(max(1 + correlation, 0.0) / (1 - correlation))
     return clamp_pvalue(upper_tail(c) - 2 * float(special.owens_t(c, slope)))

@@ -1,4 +1,4 @@
-"""Tests of two proportions: Fisher's, and the pooled one."""
+"""Fisher's exact test and the pooled z-test of two proportions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import numpy as np
 
 from .pvalues import clamp_pvalue, standardize_gap, upper_tail
 
-#: Of the logarithm of a probability.
+#: Rounding tolerance of the logarithm of a probability.
 _ROUNDING = 1e-7
 
 
 def fisher_pvalue(x_first: int, n_first: int, x_second: int, n_second: int) -> float:
     """Return the two-sided p-value of equal proportions given all four margins (Fisher, 1935).
 
-    It adds up the probabilities of all tables that are no more likely than the one seen, or more
-    likely by a share of at most 1e-7, which is rounding.
+    It is the sum of the probabilities of all tables that are at most as likely as the observed one,
+    with a relative tolerance of 1e-7 for rounding.
     """
     hits = x_first + x_second
     low, high = max(0, hits - n_second), min(hits, n_first)
     x = np.arange(low, high, dtype=np.float64)
-    # Of C(n, x + 1) C(m, k - x - 1) to C(n, x) C(m, k - x).
+    # Log ratios of C(n, x + 1) C(m, k - x - 1) to C(n, x) C(m, k - x).
     steps = np.log((n_first - x) * (hits - x)) - np.log((x + 1) * (n_second - hits + x + 1))
     logs = np.concatenate([[0.0], np.cumsum(steps)])
     weights = np.exp(logs - logs.max())
@@ -30,9 +30,9 @@ def fisher_pvalue(x_first: int, n_first: int, x_second: int, n_second: int) -> f
 
 
 def pooled_z(x_first: float, n_first: float, x_second: float, n_second: float) -> float:
-    """Return the gap of two proportions in standard errors as if they were one.
+    """Return the gap of two proportions in standard errors at the pooled proportion.
 
-    Without a correction for continuity; its square is the chi-squared of the table.
+    There is no continuity correction; the square is the chi-squared statistic of the table.
     """
     pooled = (x_first + x_second) / (n_first + n_second)
     error = math.sqrt(pooled * (1 - pooled) * (1 / n_first + 1 / n_second))
@@ -40,11 +40,11 @@ def pooled_z(x_first: float, n_first: float, x_second: float, n_second: float) -
 
 
 def two_sided(z: float) -> float:
-    """Return the two-sided p-value of a standard normal number."""
+    """Return the two-sided p-value of a standard normal statistic."""
     return clamp_pvalue(min(2 * upper_tail(abs(z)), 1.0))
 
 
 def least_expected(x_first: float, n_first: float, x_second: float, n_second: float) -> float:
-    """Return the smallest count that equal proportions would make expect."""
+    """Return the smallest expected count of the table under equal proportions."""
     hits, rows = x_first + x_second, n_first + n_second
     return min(hits, rows - hits) * min(n_first, n_second) / rows

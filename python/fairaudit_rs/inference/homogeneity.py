@@ -1,4 +1,4 @@
-"""Tests of whether the gap of two groups is the same in all strata."""
+"""Test whether the gap of two groups is the same in all strata."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from numpy.typing import NDArray
 from ..data.equality import Value
 from .pvalues import chi_square_tail, monte_carlo_pvalue
 
-#: With fewer rows than this in a group of a stratum, the law of Q is found by permutation ...
+#: With fewer rows than this in some group of some stratum, the null distribution of Cochran's Q
+#: comes from permutations ...
 FEW_ROWS = 50
-#: ... as long as rows times replicates stay below this number.
+#: ... if rows times replicates are at most this number.
 _MOST_WORK = 2_000_000
 _MOST_REPLICATES, _FEWEST_REPLICATES = 999, 199
-#: Rows of all replicates that are computed at once.
+#: Rows per block, summed over replicates.
 _AT_ONCE = 1 << 16
-#: Variances that are less than this share of squares are rounding.
+#: Variances below this share of the squares are rounding errors.
 _ROUNDING = 1e-20
-#: The chi-squared law needs expected counts of 5 in four of five cells (Cochran's rule).
-_EXPECTED, _MOST_BELOW = 5.0, 0.2
+#: Cochran's rule: at most 20 % of the cells may have an expected count below 5.
+_MIN_EXPECTED_COUNT, _MAX_SHARE_BELOW = 5.0, 0.2
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Homogeneity(Value):
-    """A test of the hypothesis that the gap of two groups is the same in all strata."""
+    """The result of a test that the gap of two groups is the same in all strata."""
 
-    #: "breslow-day", "permutation" or "chi-squared"; "" where nothing could be tested.
+    #: "breslow-day", "permutation" or "chi-squared"; "" if there is no test.
     method: str
     statistic: float
-    #: Strata that take part, less one.
+    #: Number of strata used, minus 1.
     df: int
     pvalue: float
-    #: Why there is no p-value, or how it may mislead.
+    #: Why there is no p-value, or a remark on it.
     note: str | None = None
 
     @classmethod
@@ -48,11 +49,12 @@ class Homogeneity(Value):
 def breslow_day(hits: Floats, rows: Floats) -> Homogeneity:
     """Test whether the odds ratio of two proportions is the same in all strata.
 
-    Breslow and Day (1980) with the correction of Tarone (1985). With x_1, x_2 hits of n_1, n_2
-    rows, t = x_1 + x_2, and R the Mantel-Haenszel odds ratio, A solves
-    A (n_2 - t + A) = R (t - A) (n_1 - A) and 1/V = 1/A + 1/(t - A) + 1/(n_1 - A) + 1/(n_2 - t + A):
-    sum (x_1 - A)^2 / V - (sum (x_1 - A))^2 / sum V, chi-squared with S - 1 degrees of freedom.
-    ``hits`` and ``rows`` are by stratum and group.
+    The test of Breslow and Day (1980) with the correction of Tarone (1985). A stratum has x_1 and
+    x_2 hits in n_1 and n_2 rows, t = x_1 + x_2, and R is the Mantel-Haenszel odds ratio. The
+    expected hits A of the first group solve A (n_2 - t + A) = R (t - A) (n_1 - A), and their
+    variance is V with 1/V = 1/A + 1/(t - A) + 1/(n_1 - A) + 1/(n_2 - t + A). The statistic
+    sum (x_1 - A)^2 / V - (sum (x_1 - A))^2 / sum V is chi-squared with S - 1 degrees of freedom for
+    S strata. ``hits`` and ``rows`` are by stratum and group.
     """
     total, size = hits.sum(axis=1), rows.sum(axis=1)
     varied = np.all(rows > 0, axis=1) & (total > 0) & (total < size)
@@ -66,11 +68,11 @@ def breslow_day(hits: Floats, rows: Floats) -> Homogeneity:
     expected = _expected(above / below, n, m, t)
     cells = np.stack([expected, t - expected, n - expected, m - t + expected])
     variance = 1 / (1 / np.maximum(cells, 1e-300)).sum(axis=0)
-    off = x - expected
-    statistic = float((off**2 / variance).sum() - off.sum() ** 2 / variance.sum())
+    deviation = x - expected
+    statistic = float((deviation**2 / variance).sum() - deviation.sum() ** 2 / variance.sum())
     df = len(x) - 1
-    few = float((cells < _EXPECTED).mean())
-    if few > _MOST_BELOW:
+    few = float((cells < _MIN_EXPECTED_COUNT).mean())
+    if few > _MAX_SHARE_BELOW:
         return Homogeneity.unknown(
             f"{100 * few:.0f} % of the cells of all strata expect fewer than 5 people"
         )
@@ -87,10 +89,10 @@ def _expected(odds: float, n: Floats, m: Floats, t: Floats) -> Floats:
     a = 1 - odds
     b = m - t + odds * (n + t)
     c = -odds * n * t
-    # The root between max(0, t - m) and min(n, t), without a difference of near numbers.
+    # The root between max(0, t - m) and min(n, t), in the form that avoids cancellation.
     root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
-    found: Floats = -2 * c / (b + root)
-    return np.clip(found, np.maximum(0.0, t - m), np.minimum(n, t))
+    hits: Floats = -2 * c / (b + root)
+    return np.clip(hits, np.maximum(0.0, t - m), np.minimum(n, t))
 
 
 def permuted_homogeneity(
@@ -102,29 +104,29 @@ def permuted_homogeneity(
 ) -> Homogeneity:
     """Test whether the gap of two ratios of sums, theta = sum a / sum d, is the same in all strata.
 
-    Q = sum (d_s - D)^2 / v_s with the gap d_s of each stratum, its variance v_s and their mean D
-    weighted by 1 / v_s (Cochran). Units exchange their groups within strata after each group's own
-    value is taken away, e = a - theta_sg d: then all gaps are 0, and so equal. With many units in
-    every group of every stratum Q is compared with the chi-squared law. Strata in which no value
-    varies have v_s = 0 and no weight: they are left out, and the note counts those that are used.
+    The arguments ``above`` and ``below`` are a and d. Cochran's Q = sum (g_s - G)^2 / v_s, with the
+    gap g_s of each stratum, its variance v_s and the mean G of the gaps weighted by 1 / v_s. Groups
+    are permuted within strata on the centred values e = a - theta_sg d, for which every gap is 0.
+    With many units in every group of every stratum, Q is compared with the chi-squared distribution
+    instead. Strata without variation (v_s = 0) are excluded; the note has the number of the others.
     """
-    # Strata are numbers from 0 on, of which some may have no rows here.
+    # Some of the strata may have no rows here.
     present = np.bincount(stratum) > 0
     codes, n_strata = (np.cumsum(present) - 1)[stratum], int(present.sum())
     order = _order(above, below, 2 * codes + is_second)
     above, below, codes = above[order], below[order], codes[order]
     group = is_second[order].astype(np.int64)
-    at = 2 * codes + group
-    units = np.bincount(at, minlength=2 * n_strata).reshape(-1, 2)
-    sums = np.bincount(at, below, 2 * n_strata).reshape(-1, 2)
+    place = 2 * codes + group
+    units = np.bincount(place, minlength=2 * n_strata).reshape(-1, 2)
+    sums = np.bincount(place, below, 2 * n_strata).reshape(-1, 2)
     both = np.all((units > 1) & (sums > 0), axis=1)
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("fewer than two strata with two rows or more of each group")
     n_before = int(both.sum())
-    [of_gap] = _gaps(above, below, codes, group[np.newaxis], n_strata)[1]
-    # Equal values differ from their mean by rounding alone.
+    [gap_variance] = _gaps(above, below, codes, group[np.newaxis], n_strata)[1]
+    # Equal values differ from their mean only by rounding.
     squares = np.bincount(codes, above**2, n_strata)
-    both &= of_gap * sums.sum(axis=1) ** 2 > _ROUNDING * squares
+    both &= gap_variance * sums.sum(axis=1) ** 2 > _ROUNDING * squares
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("the metric varies in fewer than two strata")
     note = None
@@ -159,8 +161,8 @@ def permuted_homogeneity(
         order = np.argsort(
             codes + generator.random((min(at_once, n_replicates - start), len(group))), axis=1
         )
-        found = _spread(centred, below, codes, group[order], n_strata)
-        extreme += int((np.isnan(found) | (found >= statistic * (1 - 1e-12))).sum())
+        replicates = _spread(centred, below, codes, group[order], n_strata)
+        extreme += int((np.isnan(replicates) | (replicates >= statistic * (1 - 1e-12))).sum())
     return Homogeneity(
         method="permutation",
         statistic=statistic,
@@ -171,7 +173,7 @@ def permuted_homogeneity(
 
 
 def _order(above: Floats, below: Floats, place: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the order of rows by place, then a, then d: sums of floats depend on it."""
+    """Return the order of rows by place, then a, then d, on which sums of floats depend."""
     if len(place) and below.min() == below.max():
         # Equal rows may come in any order.
         order = np.argsort(above)
@@ -188,13 +190,13 @@ def _gaps(
     group: NDArray[np.int64],
     n_strata: int,
 ) -> tuple[Floats, Floats]:
-    """Return gaps by stratum and their variances, for each line of groups; NaN for few units."""
+    """Return gaps by stratum and their variances, for each row of ``group``; NaN for few units."""
     n_lines, size = len(group), 2 * n_strata
     place = (2 * codes + group + size * np.arange(n_lines)[:, np.newaxis]).ravel()
 
     def added(terms: Floats) -> Floats:
-        of_places = np.bincount(place, terms.ravel(), n_lines * size)
-        return np.asarray(of_places, np.float64).reshape(n_lines, n_strata, 2)
+        totals_by_place = np.bincount(place, terms.ravel(), n_lines * size)
+        return np.asarray(totals_by_place, np.float64).reshape(n_lines, n_strata, 2)
 
     above, below = (np.broadcast_to(part, group.shape) for part in (above, below))
     sums, totals = added(above), added(below)
@@ -213,10 +215,10 @@ def _spread(
     group: NDArray[np.int64],
     n_strata: int,
 ) -> Floats:
-    """Return Cochran's Q of each line of groups; NaN where a gap has no variance."""
-    gaps, of_gap = _gaps(above, below, codes, group, n_strata)
+    """Return Cochran's Q for each row of ``group``; NaN where a gap has no variance."""
+    gaps, gap_variance = _gaps(above, below, codes, group, n_strata)
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = 1 / of_gap
+        weight = 1 / gap_variance
         mean = (weight * gaps).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
         spread = (weight * (gaps - mean) ** 2).sum(axis=1)
-    return np.where(np.all(of_gap > 0, axis=1), spread, np.nan)
+    return np.where(np.all(gap_variance > 0, axis=1), spread, np.nan)

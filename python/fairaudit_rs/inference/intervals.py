@@ -1,4 +1,4 @@
-"""Intervals from a formula, or from bootstrap replicates."""
+"""Quantiles, and intervals from bootstrap replicates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTHING = (math.nan, math.nan)
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Values and variances of the metric by replicate and group; variances may be NaN."""
+    """Bootstrap values and variances by replicate and group; variances may be NaN."""
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
@@ -28,15 +28,15 @@ class Bootstrap:
 
 
 def clip_interval(interval: Interval, bound: float) -> Interval:
-    """Return an interval of a difference that is nowhere larger than a bound."""
+    """Clip an interval of a difference to -bound and bound."""
     low, high = interval
     return interval if math.isnan(low) else (max(low, -bound), min(high, bound))
 
 
 def tail_quantiles(values: NDArray[np.float64], level: float) -> Interval:
-    """Return the quantiles that leave (1 - level)/2 in each tail.
+    """Return the quantiles with (1 - level) / 2 in each tail.
 
-    What is undefined lies beyond both: an interval can only become wider by it.
+    Undefined values count as beyond both quantiles, which can only widen the interval.
     """
     alpha = 1 - level
     undefined = np.isnan(values)
@@ -48,22 +48,22 @@ def tail_quantiles(values: NDArray[np.float64], level: float) -> Interval:
 
 
 def quantile(values: NDArray[np.float64], level: float) -> float:
-    """Return one of the `quantiles`."""
+    """Return a single quantile as `quantiles` does."""
     return quantiles(values, (level,))[0]
 
 
 def quantiles(values: NDArray[np.float64], levels: Sequence[float]) -> list[float]:
-    """Return the quantiles at place level (n + 1) of the sorted values, interpolated linearly.
+    """Return the quantiles at position level (n + 1) of the sorted values, interpolated linearly.
 
-    Replicates and the truth are exchangeable to a first order, so the truth lies below the k-th of
-    n with probability k / (n + 1); beyond all of them it lies anywhere.
+    Replicates and the true value are exchangeable to first order, so the true value lies below the
+    k-th of n replicates with probability k / (n + 1). Beyond all replicates a quantile is infinite.
     """
     n = len(values)
     places = [level * (n + 1) for level in levels]
     below = [math.floor(place * (1 + 1e-12)) for place in places]
     inside = [k for k, place in zip(below, places, strict=True) if 1 <= place <= n]
-    at = {rank for k in inside for rank in (k - 1, min(k, n - 1))}
-    ordered = np.partition(values, sorted(at)) if at else values
+    ranks = {rank for k in inside for rank in (k - 1, min(k, n - 1))}
+    ordered = np.partition(values, sorted(ranks)) if ranks else values
 
     def value(place: float, k: int) -> float:
         if place < 1:
@@ -80,7 +80,7 @@ def quantiles(values: NDArray[np.float64], levels: Sequence[float]) -> list[floa
 def studentize(
     replicates: NDArray[np.float64], estimate: float, variances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return t* = (T* - T) / sqrt(v*): 0 where T* = T, infinite where only v* = 0."""
+    """Return t* = (T* - T) / sqrt(v*): 0 if T* = T, otherwise infinite if v* = 0."""
     gap = replicates - estimate
     gap[np.abs(gap) <= 1e-14 * (np.abs(replicates) + abs(estimate))] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,7 +117,7 @@ def simultaneous_factor(
     pairs: list[Pair],
     level: float,
 ) -> float:
-    """Return the quantile of max over pairs |t*|: the factor of simultaneous intervals."""
+    """Return the quantile of the maximum |t*| over pairs, as a factor of simultaneous intervals."""
     largest = np.zeros(len(bootstrap.values))
     for i, j in pairs:
         if not variances[i] + variances[j] > 0:

@@ -1,8 +1,8 @@
-"""Tests and intervals from limits of two groups, drawn at random levels and melded.
+"""Melded confidence limits: tests and intervals of two groups from limits at random levels.
 
-Fay, Proschan and Brittain (2015): a lower limit of one group less an upper limit of the other is a
-lower limit of their difference, each at a level of its own; the share of such differences below a
-margin is a p-value. The two groups must be drawn independently.
+Fay, Proschan and Brittain (2015): draw a lower limit of one group and an upper limit of the other,
+each at a random level. The share of draws whose difference lies below a margin is a p-value. The
+limits of the two groups must be drawn independently.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Limits = _native.Limits
 
 
 def pvalue_above(first: Limits, second: Limits, margin: float = 0.0) -> float:
-    """Return the p-value of first - second being at most the margin: small if it is above."""
+    """Return the p-value of "first - second is at most the margin"."""
     return _share(first.lower - second.upper <= margin)
 
 
 def pvalue_below(first: Limits, second: Limits, margin: float = 0.0) -> float:
-    """Return the p-value of first - second being at least the margin: small if it is below."""
+    """Return the p-value of "first - second is at least the margin"."""
     return _share(first.upper - second.lower >= margin)
 
 
 def melded_pvalue(first: Limits, second: Limits, alternative: str = "two-sided") -> float:
-    """Return the p-value of equality: twice the smaller one-sided one, or one of these."""
+    """Return the p-value of equality: twice the smaller one-sided p-value, or one of the two."""
     if alternative == "greater":
         return pvalue_above(first, second)
     if alternative == "less":
@@ -37,22 +37,22 @@ def melded_pvalue(first: Limits, second: Limits, alternative: str = "two-sided")
 
 
 def ratio_pvalue_above(first: Limits, second: Limits, ratio: float) -> float:
-    """Return the p-value of first / second being at most the ratio, of values of at least 0."""
+    """Return the p-value of "first / second is at most the ratio", for non-negative values."""
     return _share(first.lower <= ratio * second.upper)
 
 
 def ratio_pvalue_below(first: Limits, second: Limits, ratio: float) -> float:
-    """Return the p-value of first / second being at least the ratio, of values of at least 0."""
+    """Return the p-value of "first / second is at least the ratio", for non-negative values."""
     return _share(first.upper >= ratio * second.lower)
 
 
 def interval_of_difference(first: Limits, second: Limits, level: float) -> Interval:
-    """Return the interval that leaves out what the tests of its level reject."""
+    """Return the interval of differences that the tests at this level do not reject."""
     return _between(first.lower - second.upper, first.upper - second.lower, level)
 
 
 def interval_of_ratio(first: Limits, second: Limits, level: float) -> Interval:
-    """Return the interval of first / second, of values of at least 0; it may have no upper end."""
+    """Return the interval of first / second for non-negative values; the end may be infinite."""
     with np.errstate(divide="ignore"):
         return _between(first.lower / second.upper, first.upper / second.lower, level)
 

@@ -1,7 +1,7 @@
-"""MOVER: intervals and tests of differences and ratios, made of the limits of each value.
+"""MOVER: intervals and tests of differences and ratios from the confidence limits of each value.
 
-The method of variance estimates recovery (Zou and Donner, 2008): with limits l, u of each value
-the difference d = a - b lies from d - sqrt((a - l_a)^2 + (u_b - b)^2) to
+The method of variance estimates recovery (Zou and Donner, 2008). With limits l, u of each value,
+the interval of the difference d = a - b is d - sqrt((a - l_a)^2 + (u_b - b)^2) to
 d + sqrt((u_a - a)^2 + (b - l_b)^2). With Wilson's limits of proportions it is Newcombe's interval.
 """
 
@@ -17,15 +17,15 @@ from .intervals import NOTHING, Interval
 from .proportions import SampleProportion
 from .pvalues import clamp_pvalue, normal_cdf, upper_tail
 
-#: Standard errors beyond which no limit is looked for.
+#: Limits are searched up to this many standard errors.
 _FARTHEST = 40.0
-#: Steps that find a number of standard errors to the last bits.
+#: Bisection steps to find a number of standard errors to the last bit.
 _HALVINGS = 80
 
 
 @dataclass(frozen=True)
 class ValueWithLimits:
-    """A value and its limits, so many standard errors away; NaN where it has none."""
+    """A value and its limits as a function of z; NaN if it has no limits."""
 
     value: float
     limits: Callable[[float], Interval]
@@ -46,17 +46,17 @@ class ValueWithLimits:
 
 
 class WeightedProportion(NamedTuple):
-    """A proportion in a sum, and what it is multiplied with."""
+    """A proportion in a weighted sum, with its factor."""
 
     factor: float
     share: SampleProportion
 
 
 def by_logit(value: float, error: float, range_: Interval) -> ValueWithLimits:
-    """Return a value in a finite range with the limits of its logit.
+    """Return a value in a finite range with limits on the logit scale.
 
-    They are expit(logit p -+ z se / (p (1 - p))) of p, the place in the range: none where the value
-    is at an end, or has no standard error.
+    The limits are expit(logit p -+ z se / (p (1 - p))), with p the relative position in the range.
+    There are none if the value is at an end of the range or has no standard error.
     """
     low, high = range_
     width = high - low
@@ -68,19 +68,19 @@ def by_logit(value: float, error: float, range_: Interval) -> ValueWithLimits:
 
     def limits(z: float) -> Interval:
         below, above = (low + width * _expit(middle + end * spread) for end in (-z, z))
-        # The logit and back is not the value to the last bit.
+        # Transforming the value forth and back can change its last bit.
         return min(below, value), max(above, value)
 
     return ValueWithLimits(value, limits)
 
 
 def by_smoothed(value: float, parts: Iterable[WeightedProportion]) -> ValueWithLimits:
-    """Return a sum of proportions of different rows with limits that hold with few of them.
+    """Return a weighted sum of proportions of different rows, with limits that hold for few rows.
 
-    The limits are those of the logit of its place between the ends of the sum, with the variance
-    sum f^2 p (1 - p) / n at p = (x + 1) / (n + 2): MOVER of Wilson's limits errs in up to 10 % on
-    one side at 5 %. Where all proportions are at an end, the least likely sum that is not refuted
-    at a level has p_1^n_1 p_2^n_2 ... = level.
+    The limits are those of `by_logit` in the range of the sum, with the variance
+    sum f^2 p (1 - p) / n at p = (x + 1) / (n + 2). (MOVER of Wilson's limits has one-sided errors
+    of up to 10 % at a nominal 5 %.) If all proportions are 0 or 1 such that the sum is at an end of
+    its range, the farthest sum that is not rejected at a level has p_1^n_1 p_2^n_2 ... = level.
     """
     parts = tuple(parts)
     down = sum(f * share.value - min(f, 0.0) for f, share in parts)
@@ -96,9 +96,9 @@ def by_smoothed(value: float, parts: Iterable[WeightedProportion]) -> ValueWithL
 
 
 def _at_end(value: float, parts: tuple[WeightedProportion, ...], sign: float, z: float) -> Interval:
-    """Return the limits of a sum whose proportions are all at their ends, so many errors away.
+    """Return the limits of a sum at an end of its range, for a given z.
 
-    The farthest sum has proportions p = c n / |f|, or 1 where that is more.
+    The farthest sum has proportions p = min(c n / |f|, 1).
     """
     free, log_level = list(parts), math.log(clamp_pvalue(upper_tail(z)))
     while True:
@@ -118,7 +118,7 @@ def _at_end(value: float, parts: tuple[WeightedProportion, ...], sign: float, z:
 
 
 def difference_interval(first: ValueWithLimits, second: ValueWithLimits, z: float) -> Interval:
-    """Return the interval of a difference; NaN where a value has no limits."""
+    """Return the interval of a difference; NaN if a value has no limits."""
     low_1, high_1 = first.limits(z)
     low_2, high_2 = second.limits(z)
     gap = first.value - second.value
@@ -131,9 +131,9 @@ def difference_interval(first: ValueWithLimits, second: ValueWithLimits, z: floa
 def margin_statistic(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
     """Return how many standard errors a difference lies above a margin.
 
-    It is the z at which the margin is an end of the interval, so the p-value of "at most the
-    margin" is the upper tail of it and that of "at least" the lower one; NaN where a value has no
-    limits, infinite for a margin that no interval reaches.
+    It is the z at which the margin is an end of the interval, so its upper tail is the p-value of
+    "at most the margin" and its lower tail that of "at least the margin". NaN if a value has no
+    limits, infinite if no interval reaches the margin.
     """
     gap = first.value - second.value
     if not (first.is_known and second.is_known):
@@ -154,13 +154,13 @@ def margin_statistic(first: ValueWithLimits, second: ValueWithLimits, margin: fl
 
 
 def at_most(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
-    """Return the p-value P(m) of a difference of at most m; 1 where nothing is known."""
+    """Return the p-value P(m) of "the difference is at most m"; 1 if it is unknown."""
     z = margin_statistic(first, second, margin)
     return 1.0 if math.isnan(z) else clamp_pvalue(normal_cdf(-z))
 
 
 def at_least(first: ValueWithLimits, second: ValueWithLimits, margin: float) -> float:
-    """Return the p-value P'(m) of a difference of at least m; 1 where nothing is known."""
+    """Return the p-value P'(m) of "the difference is at least m"; 1 if it is unknown."""
     z = margin_statistic(first, second, margin)
     return 1.0 if math.isnan(z) else clamp_pvalue(normal_cdf(z))
 

@@ -1,4 +1,4 @@
-"""Adjusting p-values for the number of tests."""
+"""Adjust p-values for multiple tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def adjust_pvalues(
     Parameters
     ----------
     pvalues : sequence of float
-        Valid p-values, in any order. NaN (not measurable) stays NaN and is no test.
+        Valid p-values, in any order. NaN (not measurable) remains NaN and does not count as a test.
     method : {"holm", "bh", "none"}
         ``"holm"`` keeps the family-wise error rate under any dependence (Holm, 1979);
         ``"bh"`` keeps the false discovery rate under independence or positive dependence
@@ -41,10 +41,10 @@ def adjust_pvalues(
     method = arguments.choice("method", method, get_args(PlainAdjustment))
     try:
         p = np.asarray(pvalues, dtype=np.float64)
-    except Exception as error:  # what is turned into an array may raise what it likes
+    except Exception as error:  # the __array__ method of the argument may raise any exception
         raise ArgumentTypeError(
-            f"pvalues is {type(pvalues).__name__}, no sequence of numbers ({error}); accepted: "
-            "numbers from 0 to 1, or NaN",
+            f"pvalues is a {type(pvalues).__name__} ({error}); accepted: a sequence of numbers "
+            "from 0 to 1, or NaN",
             argument="pvalues",
         ) from None
     if p.ndim != 1:

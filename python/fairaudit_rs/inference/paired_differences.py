@@ -1,11 +1,11 @@
-"""Differences of two groups in how much a value changes, where rows are seen twice.
+"""Compare the changes of two groups in paired data, where each row is observed twice.
 
-A row of a rate goes up by 1, down by 1, or stays. The change of a group is the share of rows that
-go up less the share of those that go down; two groups are compared by a score test, in which both
-shares of both groups are those that are most likely under the hypothesis, so that a group in which
-nothing changes is no group without spread. Of rows in one group it is Tango's test (1998). There
-are two statistics, the score and the same corrected for the skewness of its law under the
-hypothesis (Laud, 2017); the p-value of a side is the larger of two (`score.Score`).
+In a rate, a row goes up by 1, goes down by 1 or stays. The change of a group is the share of rows
+that go up minus the share that go down. Two groups are compared by a score test, with both shares
+of both groups at their most likely values under the hypothesis. So a group without any changes
+still has a variance. For a single group it is Tango's test (1998). There are two statistics, the
+score and the score corrected for skewness (Laud, 2017); the p-value of a side is the larger one
+(see `score.ScoreStatistic`).
 
 .. [1] Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions
    for the paired-sample design. Statistics in Medicine 17.
@@ -24,31 +24,31 @@ from .intervals import NOTHING, Interval
 from .pvalues import clamp_pvalue, normal_of_level, t_quantile, t_upper_tail
 from .score import ScoreStatistic, interval_of
 
-#: Halvings that find a root between -2 and 2 to the last bits.
+#: Bisection steps to find a root between -2 and 2 to the last bit.
 _HALVINGS = 56
-#: Of a variance: what rounding leaves of 0.
+#: Standard deviations below this are rounding errors.
 _ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDifference:
-    """A difference, the p-values of its being below and above 0, and its two-sided interval."""
+    """A difference with its one-sided p-values and two-sided interval."""
 
     estimate: float
     standard_error: float
-    #: Of "not below 0": small where the difference is below 0.
+    #: P-value of "not below 0", which is small if the difference is below 0.
     less: float
-    #: Of "not above 0".
+    #: P-value of "not above 0".
     greater: float
     interval: Interval
 
     @property
     def two_sided(self) -> float:
-        """The p-value of "is 0"; NaN where nothing is known."""
+        """The p-value of "is 0"; NaN if it is unknown."""
         return min(2 * min(self.less, self.greater), 1.0)
 
     def mirrored(self) -> PairedDifference:
-        """Return the difference the other way around."""
+        """Return the difference with the opposite sign."""
         low, high = self.interval
         return replace(
             self,
@@ -60,7 +60,7 @@ class PairedDifference:
 
 
 class ChangeCounts(NamedTuple):
-    """How many rows go up by 1 and down by 1, of all that count."""
+    """The numbers of rows that go up by 1 and down by 1, and of all eligible rows."""
 
     up: float
     down: float
@@ -68,21 +68,21 @@ class ChangeCounts(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The share that goes up less the share that goes down."""
+        """The share of rows that go up minus the share that go down."""
         return (self.up - self.down) / self.n_rows
 
     @property
     def variance(self) -> float:
-        """The variance of the mean, as observed."""
+        """The variance of the mean at the observed shares."""
         return max((self.up + self.down) / self.n_rows - self.mean**2, 0.0) / self.n_rows
 
 
 def score_statistic(
     first: ChangeCounts, second: ChangeCounts | None, margin: float
 ) -> ScoreStatistic:
-    """Return how many standard errors the change of the first lies above that of the second.
+    """Return the score statistic of "the change of the first group minus the second is the margin".
 
-    Above the second and a margin, that is; without a second group above the margin.
+    Without a second group, the change of the first is compared with the margin.
     """
     middle = margin if second is None else _middle(first, second, margin)
     observed, variance, third = first.mean - margin, *_moments(first, middle)
@@ -119,7 +119,7 @@ def by_score(first: ChangeCounts, second: ChangeCounts | None, level: float) -> 
 def by_law(
     estimate: float, standard_error: float, level: float, df: float = math.inf
 ) -> PairedDifference:
-    """Test and estimate a difference by the normal law, or by Student's t."""
+    """Test and estimate a difference by the normal distribution, or by Student's t."""
     if not standard_error > 0:
         return unknown_difference(estimate)
     t, half = estimate / standard_error, t_quantile((1 - level) / 2, df) * standard_error
@@ -133,7 +133,7 @@ def by_law(
 
 
 def unknown_difference(estimate: float) -> PairedDifference:
-    """Return a difference of which nothing more is known."""
+    """Return an estimate without p-values and interval."""
     unknown = math.nan
     return PairedDifference(
         estimate=estimate, standard_error=unknown, less=unknown, greater=unknown, interval=NOTHING
@@ -141,7 +141,7 @@ def unknown_difference(estimate: float) -> PairedDifference:
 
 
 def _middle(first: ChangeCounts, second: ChangeCounts, margin: float) -> float:
-    """Return the most likely change of the first when that of the second is a margin less."""
+    """Return the most likely change of the first group if that of the second is a margin less."""
     low, high = max(-1.0, margin - 1), min(1.0, margin + 1)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -153,7 +153,7 @@ def _middle(first: ChangeCounts, second: ChangeCounts, margin: float) -> float:
 
 
 def _share_down(changes: ChangeCounts, mean: float) -> float:
-    """Return the most likely share of rows that go down when their mean change is known.
+    """Return the most likely share of rows that go down, given the mean change.
 
     The larger root of 2 n q^2 - (x + y - (2 n - x + y) m) q - y m (1 - m) = 0 (Tango).
     """
@@ -164,14 +164,14 @@ def _share_down(changes: ChangeCounts, mean: float) -> float:
 
 
 def _slope(changes: ChangeCounts, mean: float) -> float:
-    """Return the derivative of the log-likelihood of a mean change, the rest at its best."""
+    """Return the derivative of the profile log-likelihood of a mean change."""
     up, down, n = changes
     same, share = n - up - down, _share_down(changes, mean)
     if same == 0:
-        # Every row changes: 1 + mean is twice the share that goes up.
+        # If every row changes, 1 + mean is twice the share that goes up.
         return _ratio(up, 1 + mean) - _ratio(down, 1 - mean)
     if up == 0 and share + mean <= _ROUNDING:
-        # Nothing goes up: the change is the share that goes down.
+        # If no row goes up, the change is minus the share that goes down.
         return _ratio(same, 1 + mean) - _ratio(down, -mean)
     return _ratio(up, share + mean) - _ratio(same, 1 - 2 * share - mean)
 
@@ -183,7 +183,7 @@ def _ratio(count: float, share: float) -> float:
 
 
 def _moments(changes: ChangeCounts, mean: float) -> tuple[float, float]:
-    """Return the second and third central moments of the mean, with the shares at their best."""
+    """Return the second and third central moments of the mean, at the most likely shares."""
     n, down = changes.n_rows, _share_down(changes, mean)
     moved = 2 * down + mean
     return (moved - mean**2) / n, (mean - 3 * mean * moved + 2 * mean**3) / n**2

@@ -1,4 +1,4 @@
-"""Intervals and tests of proportions by formula."""
+"""Intervals and score tests of one or two proportions."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .intervals import NOTHING, Interval
 from .roots import narrowed
 from .score import NO_SCORE, ScoreStatistic, interval_of
 
-#: Logarithms of ratios beyond which none is looked for: their squares are finite.
+#: Largest absolute log ratio that is searched; its square is finite.
 _FARTHEST = 350.0
-#: With so many rows of each outcome in both groups scores have no bends.
+#: With at least this many rows of each outcome in both groups, scores are smooth.
 _FEWEST = 5
 
 
 class SampleProportion(NamedTuple):
-    """A proportion of so many rows."""
+    """A proportion and its number of rows."""
 
     value: float
     n_rows: float
 
 
 def newcombe_interval(first: SampleProportion, second: SampleProportion, z: float) -> Interval:
-    """Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
+    """Return Newcombe's hybrid score interval of a difference of proportions (1998, method 10)."""
     gap = first.value - second.value
     low_1, high_1 = wilson_interval(*first, z)
     low_2, high_2 = wilson_interval(*second, z)
@@ -38,17 +38,17 @@ def wilson_interval(p: float, n: float, z: float) -> Interval:
     """Return the score interval of a proportion p of n rows."""
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    # A tiny z leaves nothing but rounding between the limits.
+    # For tiny z, rounding could put a limit on the wrong side of p.
     return min(max(center - half, 0.0), p), max(min(center + half, 1.0), p)
 
 
 def farrington_manning(
     x_first: float, n_first: float, x_second: float, n_second: float, margin: float
 ) -> ScoreStatistic:
-    """Return the score of p_first - p_second = margin, and its correction for skewness.
+    """Return the score of p_first - p_second = margin, with its skewness correction.
 
-    The moments are those of the proportions which are most likely under the hypothesis: the
-    middle root of a cubic (Farrington and Manning, 1990).
+    The moments are taken at the most likely proportions under the hypothesis, which solve a cubic
+    equation (Farrington and Manning, 1990).
     """
     p, q = x_first / n_first, x_second / n_second
     theta = n_second / n_first
@@ -81,19 +81,19 @@ def difference_interval(first: SampleProportion, second: SampleProportion, z: fl
 def ratio_score(
     x_first: float, n_first: float, x_second: float, n_second: float, ratio: float
 ) -> ScoreStatistic:
-    """Return the score of p_first / p_second = ratio; NaN where both proportions are 0.
+    """Return the score of p_first / p_second = ratio; NaN if both proportions are 0.
 
     z = (p_1 - R p_2) / sqrt(q_1 (1 - q_1) / n_1 + R^2 q_2 (1 - q_2) / n_2), with the proportions
-    q_1 = R q_2 that are most likely under the hypothesis (Miettinen and Nurminen, 1985; without
-    their factor N / (N - 1), as Farrington and Manning, 1990), and its correction for skewness.
-    Both fall as the ratio grows.
+    q_1 = R q_2 that are most likely under the hypothesis (Miettinen and Nurminen, 1985, but without
+    their factor N / (N - 1), as Farrington and Manning, 1990), and its skewness correction. Both
+    decrease in the ratio.
     """
     a = (n_first + n_second) * ratio
     b = ratio * (n_first + x_second) + x_first + n_second
     c = x_first + x_second
     if c == 0:
         return NO_SCORE
-    # The smaller root of a q^2 - b q + c, without a difference of near numbers.
+    # The smaller root of a q^2 - b q + c, in the form that avoids cancellation.
     inside = b * b - 4 * a * c
     second = 2 * c / (b + math.sqrt(inside if inside > 0 else 0.0))
     second = second if second < 1 else 1.0
@@ -109,8 +109,8 @@ def ratio_score(
 def ratio_interval(first: SampleProportion, second: SampleProportion, z: float) -> Interval:
     """Return the ratios of two proportions that the score test does not reject.
 
-    From 0 where the first proportion is 0, without an end where the second one is; NaN where both
-    are.
+    The lower end is 0 if the first proportion is 0, the upper end infinite if the second one is 0;
+    both are NaN if both proportions are 0.
     """
     x, n = first.value * first.n_rows, first.n_rows
     y, m = second.value * second.n_rows, second.n_rows
@@ -130,10 +130,10 @@ def ratios_of(
     z: float,
     is_smooth: bool = False,
 ) -> Interval:
-    """Return the ratios, around above / below, that neither side of a score test rejects.
+    """Return the ratios around above / below that neither side of a score test rejects.
 
-    From 0 where ``above`` is 0, without an end where ``below`` is. ``is_smooth``: the scores have
-    no bends, which few rows of an outcome can give them.
+    The lower end is 0 if ``above`` is 0, the upper end infinite if ``below`` is 0. ``is_smooth``
+    says that the scores have no kinks, which can occur with few rows of an outcome.
     """
     start = math.log(above / below) if above and below else 0.0
     low, high = 0.0, math.inf
@@ -143,16 +143,16 @@ def ratios_of(
         high = math.exp(_crossing(lambda log: max(score(math.exp(log))), -z, start, is_smooth))
     if not (above and below):
         return low, high
-    # The logarithm and back is not the ratio to the last bit.
+    # Transforming the ratio forth and back can change its last bit.
     return min(low, above / below), max(high, above / below)
 
 
 def _crossing(
     falling: Callable[[float], float], level: float, start: float, is_smooth: bool
 ) -> float:
-    """Return where a falling function has a value, to the last bits; looked for from a start.
+    """Find where a decreasing function takes a value, to the last bit, from a starting point.
 
-    Infinite where it does not come that far.
+    Infinite if it does not reach the value.
     """
     below, above = start, start
     at_below = at_above = falling(start)

@@ -1,4 +1,4 @@
-"""p-values from counts of replicates, and from the normal law."""
+"""P-values from replicates, and from the normal, t and chi-squared distributions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sys
 
 from .. import _native
 
-#: p-values below this are not told apart from 0.
+#: The smallest p-value that is returned.
 LEAST = sys.float_info.min
-#: Share of the confidence that `anytime_pvalue` spends on each level.
+#: Constant c / level in `anytime_pvalue`.
 _MIXTURE_SHARE = 0.9
 _FIRST_BOUNDARY = 128
 
 
 def monte_carlo_pvalue(n_extreme: int, n_resamples: int) -> float:
-    """Return the p-value of replicates of which so many are at least as extreme as the data."""
+    """Return the p-value from the number of replicates at least as extreme as the data."""
     return (1 + n_extreme) / (1 + n_resamples)
 
 
 def boundaries_up_to(n_resamples: int) -> list[int]:
-    """Return the numbers of replicates at which an adaptive test looks: doubling ones."""
+    """Return the numbers of replicates at which an adaptive test may stop; they double."""
     boundaries = []
     end = _FIRST_BOUNDARY
     while end < n_resamples:
@@ -30,7 +30,7 @@ def boundaries_up_to(n_resamples: int) -> list[int]:
 
 
 def anytime_pvalue(extreme: int, n: int) -> float:
-    """Return the p-value after n replicates that is valid whenever one stops.
+    """Return a p-value after n replicates that is valid at any stopping time.
 
     The wealth of betting on the binomial mixture over [0, c] is (1 - F(extreme; n + 1, c)) / c
     (Fischer and Ramdas, 2024); the p-value is the smallest level at which the wealth with
@@ -41,54 +41,53 @@ def anytime_pvalue(extreme: int, n: int) -> float:
 
 
 def standardize_gap(gap: float, error: float) -> float:
-    """Return a gap in standard errors: infinite without an error, 0 without a gap."""
+    """Return a gap in standard errors: 0 if the gap is 0, infinite if only the error is 0."""
     if error > 0:
         return gap / error
     return math.copysign(math.inf, gap) if gap else 0.0
 
 
 def upper_tail(z: float) -> float:
-    """Return the probability of a standard normal number above z."""
+    """Return the probability that a standard normal variable exceeds z."""
     return 0.5 * math.erfc(z / math.sqrt(2))
 
 
 def normal_cdf(z: float) -> float:
-    """Return the probability of a standard normal number up to z."""
+    """Return the probability that a standard normal variable is at most z."""
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
 def clamp_pvalue(pvalue: float) -> float:
-    """Return a p-value of a formula that is not below what can be told from 0."""
+    """Raise a p-value from a formula to the smallest positive float, if it is below."""
     return max(pvalue, LEAST)
 
 
 def t_upper_tail(t: float, df: float) -> float:
-    """Return the probability of Student's t above a value; the normal law has infinite df."""
+    """Return the probability that Student's t exceeds a value; infinite df mean normal."""
     return _native.t_upper_tail(t, df)
 
 
 def t_quantile(tail: float, df: float) -> float:
-    """Return what Student's t exceeds with a probability."""
+    """Return the upper quantile of Student's t for a tail probability."""
     return _native.t_tail_quantile(tail, df)
 
 
 def chi_square_tail(value: float, df: int) -> float:
-    """Return the probability of a chi-square number above a value."""
+    """Return the probability that a chi-squared variable exceeds a value."""
     from scipy import special
 
     return float(special.chdtrc(df, value))
 
 
 def normal_of_tail(tail: float) -> float:
-    """Return what a standard normal number exceeds with a probability."""
+    """Return the upper quantile of the standard normal distribution for a tail probability."""
     return -_native.normal_quantile(tail)
 
 
 def normal_of_level(level: float) -> float:
-    """Return how many standard errors a two-sided normal interval of a level reaches.
+    """Return the half width of a two-sided normal interval, in standard errors.
 
-    At least 0, and finite: 1 - level can be half of what is told from 1, or, of several intervals
-    together, nothing.
+    At least 0 and finite, even if rounding makes 1 - level (or its half) vanish.
     """
     place = 0.5 + level / 2
     if place < 1:

@@ -1,8 +1,8 @@
-"""How many rows would tell whether a gap exceeds a tolerance, if the gap stays as it is seen.
+"""Compute the required rows: how many rows a verdict needs if the observed gap is the true one.
 
-Two answers, each promised with a probability of 80 % when all groups grow alike: to show that the
-gap lies within the tolerance, and to show that it lies beyond it. Next to the tolerance no number
-of rows is realistic.
+All groups are assumed to grow by the same factor. Depending on the observed gap, the rows would
+show with a probability of 80 % that the gap lies within the tolerance, or that it exceeds it. Close
+to the tolerance, no realistic number of rows is enough.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ import numpy as np
 
 from .pvalues import normal_cdf, normal_of_tail
 
-#: Probability with which the rows tell.
+#: Probability of a verdict with the required rows.
 PROMISED = 0.8
-#: More times the rows than this are no advice, unless a small group needs only a few.
+#: Larger factors are not realistic, unless a small group needs at most `_FEW_ROWS` rows.
 _MOST_TIMES = 50.0
 _FEW_ROWS = 10_000
 _HALVINGS = 200
-#: Draws of the values of all groups; 2,000 give the share of 80 % to one point.
+#: Simulated values of all groups; 2,000 draws give 80 % up to one percentage point.
 _DRAWS, _SEED, _HALVINGS_OF_DRAWS = 2_000, 80, 30
-#: Pairs that are looked at in each draw.
+#: Number of pairs in each draw: those that are hardest to show.
 _HARDEST = 100
 _LARGEST_ROOT = 1e9
 
 
 @dataclass(frozen=True)
 class RequiredRows:
-    """By how much all groups must grow, and which side of the tolerance would then be shown."""
+    """The factor by which all groups must grow, and what would then be shown."""
 
-    #: "within" the tolerance or "beyond" it: the side on which the gap is seen.
+    #: "within" the tolerance or "beyond" it: the side of the observed gap.
     side: str
-    #: Times the rows of every group; infinite at the tolerance itself.
+    #: Factor for the rows of every group; infinite at the tolerance itself.
     factor: float
-    #: Rows that the smaller group would have; None where there is no realistic number.
+    #: Required rows of the smaller group; None if there is no realistic number.
     n_rows: int | None
 
 
 def times_to_show_within(
     gap: float, error: float, tolerance: float, level: float, promised: float = PROMISED
 ) -> float:
-    """Return f: with f times the rows both one-sided tests of a tolerance reject.
+    """Return the factor of rows f at which both one-sided tests of a tolerance reject.
 
-    It solves Phi(sqrt(f) (tol - |d|) / se - z) + Phi(sqrt(f) (tol + |d|) / se - z) = 1 + promised,
-    z = z(1 - level). Infinite where the gap is seen at the tolerance or beyond it.
+    f solves Phi(sqrt(f) (tol - |d|) / se - z) + Phi(sqrt(f) (tol + |d|) / se - z) = 1 + promised,
+    z = z(1 - level). Infinite if the observed gap is not within the tolerance.
     """
     if not abs(gap) < tolerance:
         return math.inf
@@ -77,11 +77,11 @@ def times_to_show_all_within(
     level: float,
     promised: float = PROMISED,
 ) -> float:
-    """Return f: with f times the rows the gaps of all pairs are shown to lie within a tolerance.
+    """Return the factor of rows f at which all pairs are shown to lie within a tolerance.
 
-    P(all pairs pass | values ~ N(seen, v / f)) = promised, by draws of the values of the groups. A
-    pair (i, j, se) passes where |x_i - x_j| + z se / sqrt(f) <= tol, z = z(1 - level). Infinite
-    where some gap is seen at the tolerance or beyond it.
+    f solves P(all pairs pass | values ~ N(observed, v / f)) = promised, by simulating the values of
+    the groups. A pair (i, j, se) passes if |x_i - x_j| + z se / sqrt(f) <= tol, z = z(1 - level).
+    Infinite if some observed gap is not within the tolerance.
     """
     if len(pairs) == 1:
         i, j, error = pairs[0]
@@ -89,12 +89,12 @@ def times_to_show_all_within(
             return math.inf
         return times_to_show_within(values[i] - values[j], error, tolerance, level, promised)
     seen, spread = np.asarray(values), np.sqrt(np.asarray(variances))
-    first, second = (np.array([pair[at] for pair in pairs]) for at in (0, 1))
+    first, second = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
     errors = np.array([pair[2] for pair in pairs])
     room = tolerance - np.abs(seen[first] - seen[second])
     if not (np.all(room > 0) and np.all(np.isfinite(errors)) and np.all(np.isfinite(spread))):
         return math.inf
-    # The others pass long before these do.
+    # All other pairs pass with far fewer rows.
     hardest = np.argsort(room / np.maximum(errors, 1e-300), kind="stable")[:_HARDEST]
     first, second, errors = first[hardest], second[hardest], errors[hardest]
     noise = np.random.Generator(np.random.Philox(_SEED)).standard_normal((_DRAWS, len(seen)))
@@ -124,10 +124,10 @@ def times_to_show_beyond(
     n_tests: int = 1,
     promised: float = PROMISED,
 ) -> float:
-    """Return f: with f times the rows a gap beyond the tolerance is found in n adjusted tests.
+    """Return the factor of rows f at which a gap beyond the tolerance is found in n adjusted tests.
 
-    f = ((z(1 - level / n) + z(promised)) se / (|d| - tol))^2; infinite where the gap is seen at the
-    tolerance or within it.
+    f = ((z(1 - level / n) + z(promised)) se / (|d| - tol))^2; infinite if the observed gap does not
+    exceed the tolerance.
     """
     if not abs(gap) > tolerance:
         return math.inf
@@ -138,10 +138,10 @@ def times_to_show_beyond(
 def rows_that_tell(
     gap: float, error: float, tolerance: float, level: float, n_smaller: int, n_tests: int = 1
 ) -> RequiredRows:
-    """Return the required rows on the side of the tolerance where the gap is seen.
+    """Return the required rows on the side of the tolerance where the observed gap lies.
 
-    ``n_smaller`` are the rows of the smaller group, in which the answer is given: a factor says
-    nothing to who can ask more of a small group.
+    ``n_smaller`` is the number of rows of the smaller group. The answer is a number of rows of this
+    group, which is easier to act on than a factor.
     """
     if abs(gap) < tolerance:
         side, factor = "within", times_to_show_within(gap, error, tolerance, level)
@@ -151,7 +151,7 @@ def rows_that_tell(
 
 
 def rows_of_smaller_group(side: str, factor: float, n_smaller: int) -> RequiredRows:
-    """Return the required rows of the smaller group, given by how much all groups must grow."""
+    """Return the required rows of the smaller group, given the factor for all groups."""
     n_rows = factor * n_smaller
     unreal = not factor < math.inf or (factor > _MOST_TIMES and n_rows > _FEW_ROWS)
     return RequiredRows(side, factor, None if unreal else math.ceil(n_rows))

@@ -1,27 +1,27 @@
-"""Where a monotone function has a value, to the last bit of a bisection, with fewer evaluations."""
+"""Narrow the bracket of a root, so that a bisection needs fewer function evaluations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: A root is sure to lie this near to where secants find it, as a share of itself or of 1.
+#: Half width of the narrowed bracket, relative to the root or to 1.
 _NEAR = 1e-12
 _SECANTS = 16
 
-#: Where a function was evaluated, and what it is there.
+#: An argument of a function, and the function value there.
 Point = tuple[float, float]
 
 
 def narrowed(
     function: Callable[[float], float], value: float, start: Point, end: Point
 ) -> tuple[float, float]:
-    """Return ends, near to each other, outside of which a bisection needs no evaluations.
+    """Return a narrow bracket of a root, outside which a bisection needs no evaluations.
 
-    The function is monotone but for its rounding and has the value between ``start`` and ``end``,
-    which come with how far it lies above the value there.
-    Secants (Illinois) find the place. The ends lie beyond all rounding on both sides of it, so a
-    bisection that takes its answers from them ends at the same bits. Where the secants do not get
-    there the ends are those that are given.
+    The function is monotone except for rounding and takes the value between ``start`` and ``end``,
+    which are given with the differences of the function from the value. The secant method
+    (Illinois) finds the root. The new bracket is wider than any rounding error, so a bisection that
+    uses it gives the same result to the last bit. If the secant method fails, the original bracket
+    is returned.
     """
     (low, at_low), (high, at_high) = start, end
     if not at_low * at_high < 0:
@@ -37,7 +37,7 @@ def narrowed(
         at_place = function(place) - value
         if at_place == 0:
             break
-        # An end that stays twice counts half, so that it comes to move.
+        # The Illinois rule: halve the value at an end that stays twice.
         if (at_place < 0) == (at_low < 0):
             low, at_low = place, at_place
             at_high, moved = (0.5 * at_high if moved == -1 else at_high), -1
@@ -47,11 +47,10 @@ def narrowed(
     near = _NEAR * max(abs(place), 1.0)
     if not start[0] < place - 2 * near < place + 2 * near < end[0]:
         return start[0], end[0]
-    # A line through the place, twice as far out twice as high: where rounding makes the function
-    # jump, or it bends, it is none.
+    # Check that the function is linear near the root: no jumps from rounding, and no bend.
     slope = (function(place + near) - value) / near
-    off = max(
+    deviation = max(
         abs(function(place + steps * near) - value - steps * near * slope) for steps in (-2, -1, 2)
     )
-    is_line = slope * (at_high - at_low) > 0 and off <= 0.1 * abs(slope) * near
+    is_line = slope * (at_high - at_low) > 0 and deviation <= 0.1 * abs(slope) * near
     return (place - near, place + near) if is_line else (start[0], end[0])

@@ -1,9 +1,9 @@
-"""Score statistics, and the same corrected for the skewness of their law.
+"""Score statistics with a skewness correction.
 
-Low rates in a small group have skewed laws: the normal tail of the score alone is too short on one
-side, the more so the smaller the level. The corrected score u solves z = u + g (u^2 - 1) with
+Low rates in small groups have skewed distributions: the normal tail of the plain score is too short
+on one side, most of all at small levels. The corrected score u solves z = u + g (u^2 - 1) with
 g = (third moment) / (6 variance^1.5), all moments at the estimate under the hypothesis (Gart and
-Nam, 1990; Laud, 2017). The p-value of a side is the larger of the two.
+Nam, 1990; Laud, 2017). The p-value of each side is the larger of plain and corrected.
 
 .. [1] Gart, J. J. and Nam, J. (1990). Approximate interval estimation of the difference in binomial
    parameters: correction for skewness and extension to multiple tables. Biometrics 46.
@@ -21,17 +21,17 @@ from typing import NamedTuple
 from .intervals import Interval
 from .pvalues import clamp_pvalue, normal_cdf, standardize_gap, upper_tail
 
-#: Ends of intervals are found to within this, or where the statistic is.
+#: Tolerance for the ends of intervals, and for the statistic there.
 _NEAR = 1e-12
 _STEPS = 224
-#: Standard errors that are as good as any number more.
+#: Statistics are capped at this many standard errors.
 _MOST = 100.0
 
 
 class ScoreStatistic(NamedTuple):
-    """How many standard errors an estimate lies above a hypothesis, as it is and corrected.
+    """The distance of an estimate above a hypothesis in standard errors, plain and corrected.
 
-    NaN where nothing is known, infinite where the hypothesis leaves no variance.
+    NaN if it is unknown, infinite if the variance under the hypothesis is 0.
     """
 
     plain: float
@@ -39,10 +39,10 @@ class ScoreStatistic(NamedTuple):
 
     @classmethod
     def from_moments(cls, distance: float, variance: float, third_moment: float) -> ScoreStatistic:
-        """Return both statistics of a distance with the moments of its law.
+        """Compute both statistics from a distance and its moments.
 
-        u = (-1 + sqrt(1 + 4 g (g + z))) / (2 g), without a difference of near numbers; z itself
-        where g is 0. Where the root is imaginary it is the turn of that curve, -1 / (2 g).
+        u = (-1 + sqrt(1 + 4 g (g + z))) / (2 g), in a form that avoids cancellation; u = z if g is
+        0. If the root is imaginary, u is the turning point of the curve, -1 / (2 g).
         """
         if not variance > 0:
             plain = standardize_gap(distance, 0.0)
@@ -67,31 +67,32 @@ class ScoreStatistic(NamedTuple):
 
     @property
     def nearer(self) -> float:
-        """The one that is nearer to 0; 0 where they lie on both sides of it."""
+        """The statistic that is nearer to 0; 0 if they have opposite signs."""
         return 0.0 if self.plain * self.corrected <= 0 else min(self, key=abs)
 
 
-#: Where nothing is known.
+#: An unknown score.
 NO_SCORE = ScoreStatistic(math.nan, math.nan)
 
 
 def interval_of(
     score: Callable[[float], ScoreStatistic], estimate: float, ends: Interval, z: float
 ) -> Interval:
-    """Return the hypotheses, around an estimate, that neither of the two sides rejects.
+    """Return the interval of hypotheses around an estimate that neither side rejects.
 
-    ``score`` is that of a hypothesis, ``ends`` the least and the greatest one that there can be.
+    ``score`` maps a hypothesis to its statistic; ``ends`` are the smallest and the largest possible
+    hypothesis.
     """
-    low = _end(lambda at: min(*score(at), _MOST) - z, ends[0], estimate)
-    high = _end(lambda at: min(-max(score(at)), _MOST) - z, ends[1], estimate)
+    low = _end(lambda value: min(*score(value), _MOST) - z, ends[0], estimate)
+    high = _end(lambda value: min(-max(score(value)), _MOST) - z, ends[1], estimate)
     return low, high
 
 
 def _end(beyond: Callable[[float], float], far: float, near: float) -> float:
-    """Return where a function is 0 between an estimate and the farthest value there can be.
+    """Find the root of a function between an estimate and the farthest possible value.
 
-    It grows from below 0 on; the farthest value itself where it does not come that far. Secants
-    find the place, and every fourth step halves what is left.
+    The function increases from below 0; if it does not reach 0, the farthest value is returned. The
+    secant method with a bisection in every fourth step.
     """
     at_far, at_near = beyond(far), beyond(near)
     if at_far <= 0:
@@ -107,7 +108,7 @@ def _end(beyond: Callable[[float], float], far: float, near: float) -> float:
         value = beyond(middle)
         if abs(value) <= _NEAR:
             return middle
-        # An end that stays twice counts half, so that it comes to move (the Illinois rule).
+        # The Illinois rule: halve the value at an end that stays twice.
         if value > 0:
             far, at_far = middle, value
             at_near, moved = (0.5 * at_near, 1) if moved == 1 else (at_near, 1)

@@ -1,10 +1,10 @@
-"""Differences and ratios of two proportions within strata, after Mantel and Haenszel.
+"""Mantel-Haenszel differences and ratios of two proportions within strata, with score tests.
 
 A stratum with n_1 and n_2 rows, of which x_1 and x_2 are hits, has the weight k = n_1 n_2 / N. Both
-contrasts, sum k (p_1 - p_2 - D) and sum k (p_1 - R p_2), are tested by a score: their second and
-third moments are those of rates that fulfil the hypothesis in every stratum, made of its pooled
-rate. A pooled rate of few rows varies less in expectation than the true one; what is missing is
-given back, so that many small strata are as right as few large ones.
+contrasts, sum k (p_1 - p_2 - D) for a difference D and sum k (p_1 - R p_2) for a ratio R, are
+tested by a score test whose variance and skewness are computed, in each stratum, from the pooled
+rate under the hypothesis. The variance p (1 - p) at a pooled rate of few rows is biased downwards;
+the bias is corrected, so that the test holds for many small strata as well as for few large ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithinStrata:
-    """The hits and rows of two groups, by stratum and group; each has rows in every stratum."""
+    """The hits and rows of two groups by stratum and group; both have rows in every stratum."""
 
     hits: Floats
     rows: Floats
@@ -53,48 +53,49 @@ class WithinStrata:
 
     @cached_property
     def error(self) -> float:
-        """The standard error of the difference of Sato, Greenland and Robins (1989).
+        """The standard error of the difference, after Sato, Greenland and Robins (1989).
 
-        It holds both for few large strata and for many small ones: (D sum P + sum Q) / (sum k)^2,
-        with P = (n_1^2 x_2 - n_2^2 x_1 + n_1 n_2 (n_2 - n_1) / 2) / N^2 and
+        It holds both for few large strata and for many small ones. Its square is
+        (D sum P + sum Q) / (sum k)^2 with
+        P = (n_1^2 x_2 - n_2^2 x_1 + n_1 n_2 (n_2 - n_1) / 2) / N^2 and
         Q = (x_1 (n_2 - x_2) + x_2 (n_1 - x_1)) / (2 N) of each stratum.
         """
         if self.is_empty:
             return math.nan
-        (x, y), (n, m), both = self.hits.T, self.rows.T, self._both
-        tilt = ((n**2 * y - m**2 * x + n * m * (m - n) / 2) / both**2).sum()
-        spread = ((x * (m - y) + y * (n - x)) / (2 * both)).sum()
-        # All strata without variation: rounding can be below 0.
-        return math.sqrt(max(self.estimate * tilt + spread, 0.0)) / float(self._weights.sum())
+        (x, y), (n, m), both = self.hits.T, self.rows.T, self._stratum_sizes
+        sum_p = ((n**2 * y - m**2 * x + n * m * (m - n) / 2) / both**2).sum()
+        sum_q = ((x * (m - y) + y * (n - x)) / (2 * both)).sum()
+        # If no stratum varies, rounding can make this slightly negative.
+        return math.sqrt(max(self.estimate * sum_p + sum_q, 0.0)) / float(self._weights.sum())
 
     def difference_score(self, margin: float) -> ScoreStatistic:
-        """Return the score of a difference of the margin; NaN where nothing varies.
+        """Return the score for the hypothesis that the difference equals the margin.
 
-        The rates of a stratum lie the margin apart around its pooled rate. Their variance can fall
-        below 0 where rates near 0 and 1 do not allow the margin, and that of Sato follows the
-        estimate away from the hypothesis: the larger of the two counts.
+        The rates of a stratum lie the margin apart around its pooled rate. This variance can be
+        negative if rates near 0 or 1 cannot lie the margin apart, and Sato's variance is taken at
+        the estimate, not under the hypothesis; so the larger one is used. NaN if nothing varies.
         """
         if not self.error > 0:
             return NO_SCORE
         n, m = self.rows.T
-        rate, of_margin, of_missing, rest = self._pooled
-        pooled = rate + margin * of_margin
+        rate, margin_factor, bias_factor, rest = self._pooled
+        pooled = rate + margin * margin_factor
         p, q = pooled, pooled - margin
-        of_pooled = n * p * (1 - p) + m * q * (1 - q)
-        missing = of_missing * of_pooled / rest
-        variance = max(self._variance(p, q, 1.0, missing), self.error**2)
+        pooled_variance = n * p * (1 - p) + m * q * (1 - q)
+        bias = bias_factor * pooled_variance / rest
+        variance = max(self._variance(p, q, 1.0, bias), self.error**2)
         p = np.minimum(np.maximum(pooled, max(0.0, margin)), min(1.0, 1.0 + margin))
         third = self._third_moment(p, p - margin, 1.0)
         return ScoreStatistic.from_moments(self.estimate - margin, variance, third)
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the parts of the pooled rates of the strata, and of their variance."""
-        (n, m), both = self.rows.T, self._both
+        """The terms of the pooled rates of the strata, and of their variance."""
+        (n, m), both = self.rows.T, self._stratum_sizes
         return self.hits.sum(axis=1) / both, m / both, n * m / both**2, both - 1
 
     def difference_interval(self, z: float) -> Interval:
-        """Return the differences that the score test does not reject; NaN where nothing varies."""
+        """Return the differences that the score test does not reject; NaN if nothing varies."""
         if not self.error > 0:
             return NOTHING
         return interval_of(self.difference_score, self.estimate, (-1.0, 1.0), z)
@@ -103,7 +104,7 @@ class WithinStrata:
 
     @property
     def ratio(self) -> float:
-        """The Mantel-Haenszel ratio, sum k p_1 / sum k p_2; infinite above 0, NaN at 0 / 0."""
+        """The Mantel-Haenszel ratio, sum k p_1 / sum k p_2; infinite if only the latter is 0."""
         above, below = self.means
         if below > 0:
             return above / below
@@ -111,22 +112,22 @@ class WithinStrata:
 
     @cached_property
     def log_error(self) -> float:
-        """The standard error of the logarithm of the ratio, of Greenland and Robins (1985).
+        """The standard error of the logarithm of the ratio, after Greenland and Robins (1985).
 
         The root of sum (n_1 n_2 (x_1 + x_2) / N^2 - x_1 x_2 / N) / (sum k p_1 sum k p_2).
         """
         above, below = self.means
         if not (above > 0 and below > 0):
             return math.nan
-        (x, y), (n, m), both = self.hits.T, self.rows.T, self._both
+        (x, y), (n, m), both = self.hits.T, self.rows.T, self._stratum_sizes
         spread = float((n * m * (x + y) / both**2 - x * y / both).sum())
         return math.sqrt(max(spread, 0.0) / (above * below)) / float(self._weights.sum())
 
     def ratio_score(self, ratio: float) -> ScoreStatistic:
-        """Return the score of a ratio; NaN where no stratum has a hit.
+        """Return the score for the hypothesis that the ratio is R; NaN if no stratum has a hit.
 
-        The rates of a stratum are R q and q, with q = (x_1 + x_2) / (R n_1 + n_2) or the most that
-        there can be.
+        The rates of a stratum are R q and q, with q = (x_1 + x_2) / (R n_1 + n_2), capped at
+        min(1, 1 / R).
         """
         above, below = self.means
         if not (above > 0 or below > 0):
@@ -136,45 +137,49 @@ class WithinStrata:
         q = np.minimum(self.hits.sum(axis=1) / expected, min(1.0, 1 / ratio))
         p = np.minimum(ratio * q, 1.0)
         share = ratio / expected
-        other = m / expected
-        left = share**2 * n * (n - 1) + other * (m - 1) / expected + 2 * share * n * other
-        of_pooled = n * p * (1 - p) + m * q * (1 - q)
-        missing = n * m / self._both * share**2 * of_pooled / left
-        variance = self._variance(p, q, ratio, missing)
+        share_second = m / expected
+        rest = (
+            share**2 * n * (n - 1)
+            + share_second * (m - 1) / expected
+            + 2 * share * n * share_second
+        )
+        pooled_variance = n * p * (1 - p) + m * q * (1 - q)
+        bias = n * m / self._stratum_sizes * share**2 * pooled_variance / rest
+        variance = self._variance(p, q, ratio, bias)
         return ScoreStatistic.from_moments(
             above - ratio * below, variance, self._third_moment(p, q, ratio)
         )
 
     def ratio_interval(self, z: float) -> Interval:
-        """Return the ratios that the score test does not reject; NaN where no stratum has a hit."""
+        """Return the ratios that the score test does not reject; NaN if no stratum has a hit."""
         above, below = self.means
         if not (above > 0 or below > 0):
             return NOTHING
         return ratios_of(self.ratio_score, above, below, z)
 
-    # -- what both are made of ---------------------------------------------------------------
+    # -- shared terms ------------------------------------------------------------------------
 
     @cached_property
-    def _both(self) -> Floats:
+    def _stratum_sizes(self) -> Floats:
         """Rows of both groups, by stratum."""
         both: Floats = self.rows.sum(axis=1)
         return both
 
     @cached_property
     def _weights(self) -> Floats:
-        weights: Floats = self.rows.prod(axis=1) / self._both
+        weights: Floats = self.rows.prod(axis=1) / self._stratum_sizes
         return weights
 
-    def _variance(self, p: Floats, q: Floats, ratio: float, missing: Floats) -> float:
+    def _variance(self, p: Floats, q: Floats, ratio: float, bias: Floats) -> float:
         """Return the variance of sum k (p_1 - R p_2) / sum k, given the rates of the strata."""
         n, m = self.rows.T
         own = p * (1 - p) / n + ratio**2 * q * (1 - q) / m
-        squares, of_all = self._squares
-        return float((squares * own + missing).sum() / of_all)
+        squares, square_of_sum = self._squares
+        return float((squares * own + bias).sum() / square_of_sum)
 
     @cached_property
     def _squares(self) -> tuple[Floats, float]:
-        """The squares of the weights of the strata, and that of their sum."""
+        """The squares of the weights of the strata, and the square of their sum."""
         return self._weights**2, self._weights.sum() ** 2
 
     def _third_moment(self, p: Floats, q: Floats, ratio: float) -> float:
@@ -183,19 +188,19 @@ class WithinStrata:
         It is sum k^3 (p (1 - p) (1 - 2 p) / n_1^2 - R^3 q (1 - q) (1 - 2 q) / n_2^2) / (sum k)^3.
         """
         n, m = self.rows.T
-        of_second = ratio**2 * q * (1 - q) * (1 - 2 * q) / m**2 * ratio
-        return float((p * (1 - p) * (1 - 2 * p) / n**2 - of_second) @ self._cubes)
+        third_of_second = ratio**2 * q * (1 - q) * (1 - 2 * q) / m**2 * ratio
+        return float((p * (1 - p) * (1 - 2 * p) / n**2 - third_of_second) @ self._cubes)
 
     @cached_property
     def _cubes(self) -> Floats:
-        """The cubes of the weights of the strata, times what a third moment of few rows lacks.
+        """The cubes of the weight shares, corrected for the bias of the third moment.
 
-        That of a pooled rate is N^2 / ((N - 1) (N - 2)) times too small; strata of two rows count
-        as symmetric.
+        The third moment at a pooled rate is too small by the factor N^2 / ((N - 1) (N - 2)); strata
+        of two rows count as symmetric.
         """
-        both, share = self._both, self._weights / self._weights.sum()
-        lacking = both**2 / ((both - 1) * np.maximum(both - 2, 1))
-        cubes: Floats = share**3 * np.where(both > 2, lacking, 0.0)
+        both, share = self._stratum_sizes, self._weights / self._weights.sum()
+        factor = both**2 / ((both - 1) * np.maximum(both - 2, 1))
+        cubes: Floats = share**3 * np.where(both > 2, factor, 0.0)
         return cubes
 
 

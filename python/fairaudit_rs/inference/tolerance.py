@@ -1,9 +1,9 @@
-"""Is a gap beyond a tolerance, or shown to lie within it: two p-values, and the bounds they give.
+"""P-values of "beyond the tolerance" and "within the tolerance", and the bounds they imply.
 
-Both are made of one-sided p-values at the two ends of the tolerance: -tol and tol of a difference,
-rho and 1 / rho of a ratio. A pair is looked at on the side on which its gap is seen, as if its
-groups were ordered so that the gap is positive: unordered, a gap of -tol would be refuted in 26 %
-of audits at 5 %.
+Both combine one-sided p-values at the two ends of the tolerance: -tol and tol of a difference, rho
+and 1 / rho of a ratio. Each pair is tested on the side of its observed gap, as if its groups were
+ordered so that the gap is positive. With a fixed order, a true gap of -tol would be called larger
+in 26 % of audits at the 5 % level.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import NamedTuple
 from ..literals import Scale
 from .pvalues import LEAST, normal_of_tail
 
-#: The logarithm of the smallest ratio that is looked for, without its sign.
+#: Largest absolute logarithm of a ratio that is searched.
 FARTHEST_RATIO = 350.0
-#: Bounds are found up to this share of themselves, or a thousandth of it of where they can be.
+#: Relative precision of bounds; absolutely, a thousandth of it times the width of the search.
 _PRECISION = 1e-9
-#: p-values up to this have a normal number.
+#: The largest p-value with a finite normal quantile.
 _MOST_P = 1 - 1e-15
 _STEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """The largest difference, or the smallest ratio, that counts as equal."""
+    """The largest difference, or the smallest ratio, that is tolerated."""
 
     value: float
     scale: Scale = "difference"
 
     @property
     def distance(self) -> float:
-        """How far it is from equality: the difference, or the logarithm of the ratio."""
+        """The distance from equality: the difference, or the absolute logarithm of the ratio."""
         return self.value if self.scale == "difference" else -math.log(self.value)
 
     def at(self, distance: float) -> float:
-        """Return the difference or ratio that is so far from equality."""
+        """Return the difference or ratio at a distance from equality."""
         if self.scale == "difference":
             return distance
         return math.exp(-distance) if distance < FARTHEST_RATIO else 0.0
@@ -47,19 +47,19 @@ class Tolerance:
 class TolerancePValues(NamedTuple):
     """One-sided p-values of a gap at both ends of a tolerance, in both directions."""
 
-    #: Of a gap of at most the lower end, P(-tol), and of at least it.
+    #: P-values of "at most the lower end", P(-tol), and "at least the lower end".
     at_most_low: float
     at_least_low: float
-    #: Of a gap of at most the upper end, P(tol), and of at least it, P'(tol).
+    #: P-values of "at most the upper end", P(tol), and "at least the upper end", P'(tol).
     at_most_high: float
     at_least_high: float
 
     def p_fail(self, is_above: bool) -> float:
-        """Return the p-value of "the gap lies within the tolerance": small where it is beyond.
+        """Return the p-value of "the gap lies within the tolerance", small if it is beyond.
 
-        The sum of the two ends, P(tol) + P(-tol), of a pair whose gap is seen above 0 (of a ratio:
-        above 1); of the other one P'(-tol) + P'(tol). At a tolerance of 0 it is the two-sided test.
-        A simulated one is at least 2 / (B + 1).
+        It is P(tol) + P(-tol) if the observed gap is above 0 (for a ratio: above 1), otherwise
+        P'(-tol) + P'(tol). At a tolerance of 0 it is the two-sided test. Simulated p-values are at
+        least 2 / (B + 1).
         """
         if is_above:
             return min(1.0, self.at_most_high + self.at_most_low)
@@ -68,32 +68,31 @@ class TolerancePValues(NamedTuple):
     def p_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio does not lie beyond the tolerance" on one side.
 
-        ``below``: of a ratio of at least rho, P'(rho) = Phi(z(rho)); else of at most 1 / rho.
+        With ``below``, of "at least rho", P'(rho) = Phi(z(rho)); otherwise of "at most 1 / rho".
         """
         return self.at_least_low if below else self.at_most_high
 
     def p_not_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio lies beyond the tolerance" on one side.
 
-        ``below``: of a ratio of at most rho, P(rho) = 1 - Phi(z(rho)); else of at least 1 / rho.
+        With ``below``, of "at most rho", P(rho) = 1 - Phi(z(rho)); otherwise of "at least 1 / rho".
         """
         return self.at_most_low if below else self.at_least_high
 
     @property
     def p_pass(self) -> float:
-        """The p-value of "the gap is as large as the tolerance": two one-sided tests."""
+        """The p-value of "the gap is at least the tolerance", by two one-sided tests."""
         return max(self.at_most_low, self.at_least_high)
 
 
-#: Where nothing is known of a gap.
+#: The p-values of an unknown gap.
 UNKNOWN = TolerancePValues(1.0, 1.0, 1.0, 1.0)
 
 
 def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float) -> float:
-    """Return the largest tolerance that the data refute at a level: the gap is at least that.
+    """Return the lower bound of a gap: the largest tolerance that the data reject at a level.
 
-    ``p_fail`` grows with the tolerance, up to the gap that is seen. 0 where no tolerance is
-    refuted.
+    ``p_fail`` increases with the tolerance, up to the observed gap. 0 if no tolerance is rejected.
     """
     if p_fail(0.0) > level:
         return 0.0
@@ -107,10 +106,10 @@ def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float)
 def smallest_shown(
     p_pass: Callable[[float], float], level: float, seen: float, most: float
 ) -> float:
-    """Return the smallest tolerance within which the gap is shown to lie: it is at most that.
+    """Return the upper bound of a gap: the smallest tolerance within which it is shown to lie.
 
-    ``p_pass`` falls with the tolerance from the gap that is seen to the largest one that there can
-    be, which is the answer where no tolerance is shown.
+    ``p_pass`` decreases with the tolerance from the observed gap to the largest possible gap, which
+    is the answer if the gap cannot be shown to lie within any tolerance.
     """
     if seen >= most:
         return most
@@ -127,20 +126,20 @@ def smallest_shown(
 
 
 def fewest_resamples(n_tests: int, level: float) -> int:
-    """Return how many replicates let a simulated p_fail reach a level in so many adjusted tests."""
+    """Return how many replicates a simulated p_fail needs to reach a level in adjusted tests."""
     return math.ceil(2 * n_tests / level * (1 - 1e-9))
 
 
 def _z_of(pvalue: float) -> float:
-    """Return the normal number of a p-value: of distances it is a line, more or less."""
+    """Return the normal quantile of a p-value, which is nearly linear in the distance."""
     return normal_of_tail(min(max(pvalue, LEAST), _MOST_P))
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Return two near numbers between which a rising function crosses 0, up to 0 and above it.
+    """Return a narrow bracket in which an increasing function crosses 0.
 
-    Regula falsi (Illinois), with a halving whenever it moves one end only for long: steps of
-    replicates have no slope.
+    The Illinois method, with a bisection after several steps at the same end: p-values of
+    replicates are step functions.
     """
     at_low, at_high = rising(low), rising(high)
     least = 1e-3 * _PRECISION * (high - low)
@@ -152,7 +151,7 @@ def _crossing(rising: Callable[[float], float], low: float, high: float) -> tupl
         share = at_low / (at_low - at_high) if at_high > at_low else 0.5
         if moved > 2 or not 0 < share < 1:
             share, moved = 0.5, 0
-        # A step beyond what is looked for closes the other end, too.
+        # At least half the required width from both ends, so that the bracket closes on both sides.
         middle = min(max(low + share * (high - low), low + close / 2), high - close / 2)
         value = rising(middle)
         new_side = -1 if value <= 0 else 1

@@ -16,7 +16,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture of a result: shown in notebooks, saved as JSON, SVG, PNG or a page of its own."""
+    """A picture of a result, shown in notebooks or saved as JSON, SVG, PNG or HTML."""
 
     spec: dict[str, Any]
 
@@ -24,9 +24,9 @@ class Chart:
         return {"application/vnd.vegalite.v5+json": self.spec}
 
     def save(self, path: str | Path) -> None:
-        """Write the chart; the ending of the name says how: .json, .svg, .png or .html.
+        """Write the chart in the format of the file ending: .json, .svg, .png or .html.
 
-        All but .json need the package ``vl-convert-python`` (the extra ``charts``).
+        All formats but .json need the package ``vl-convert-python`` (the extra ``charts``).
         """
         kind = picture_kind("path", path)
         check_target("path", path)
@@ -45,7 +45,7 @@ class Chart:
 
 
 def picture_kind(name: str, path: str | Path) -> str:
-    """Return the ending that says how a chart is saved, when it can be; `name` is the path's."""
+    """Return the ending of a path, after checking that charts can be saved in this format."""
     kind = Path(path).suffix.lower()
     if kind not in (".json", ".svg", ".png", ".html"):
         raise ArgumentError(
@@ -53,8 +53,8 @@ def picture_kind(name: str, path: str | Path) -> str:
         )
     if kind != ".json" and find_spec("vl_convert") is None:
         raise ArgumentError(
-            f"{name} is {str(path)!r}, and vl-convert-python is not installed; accepted: .json, "
-            "or install fairaudit-rs[charts]",
+            f"{name} is {str(path)!r}, which needs vl-convert-python. Save as .json, or "
+            "install fairaudit-rs[charts].",
             argument=name,
         )
     return kind

@@ -1,4 +1,4 @@
-"""Base classes of results: a sentence, a dict, frames, a picture in a notebook."""
+"""Base classes of results, which turn into sentences, dicts, frames and notebook output."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Version of the layout of `to_dict`: 2 is exact, 1 had no way back.
+#: Version of the layout of `to_dict`: 2 is exact; 1 could not be read back.
 SCHEMA_VERSION = 2
 #: Fields that the repr shows.
 _IN_REPR = ["metric", "notion", "ratio", "estimate", "statistic", "pvalue", "engine", "n_rows"]
-#: Up to so many groups are printed with the sentence.
+#: Up to this many groups are printed with the sentence.
 _MOST_PRINTED = 12
 
 
 class Serializable:
-    """A dataclass that goes to a dict for JSON and comes back."""
+    """A dataclass that can be converted to a dict for JSON, and back."""
 
-    #: Fields that dicts do not hold: one number per replicate or row, data and models.
+    #: Fields that dicts do not contain: one number per replicate or row, data and models.
     _bulky: ClassVar[frozenset[str]] = frozenset()
-    #: Those among them that play no part in comparisons.
+    #: Bulky fields that ``==`` ignores.
     _uncompared: ClassVar[frozenset[str]] = frozenset()
-    #: Cached properties that dicts hold too, because they are made of bulky fields.
+    #: Cached properties that dicts contain, because they depend on bulky fields.
     _derived: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, from which `from_dict` makes the same again.
+        """Return plain values for JSON, from which `from_dict` makes an equal object.
 
-        NaN is None, infinity a text, keys that are no text are their own JSON: 0 is ``"0"``, and
-        the text ``"0"`` has quotes of its own. Arrays with a number per replicate or row are left
-        out, and so are models and data.
+        NaN becomes None, infinity a text. Keys that are not text become their JSON: 0 is ``"0"``,
+        and the text ``"0"`` gets quotes. Arrays with a number per replicate or row, models and data
+        are omitted.
         """
         derived = _types_of(type(self))
         return {
@@ -56,10 +56,10 @@ class Serializable:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` made a dict of.
+        """Rebuild the object from the dict of `to_dict`.
 
-        It is equal in all that the dict holds, says the same sentences, and raises `NotStoredError`
-        where it is asked for what the dict left out.
+        It equals the original in everything that the dict contains, and prints the same sentences.
+        Anything else raises `NotStoredError`.
         """
         if not isinstance(content, Mapping):
             raise ArgumentTypeError(
@@ -69,19 +69,19 @@ class Serializable:
         for name, wanted in (("kind", cls.__name__), ("schema_version", SCHEMA_VERSION)):
             if content.get(name) != wanted:
                 raise DataError(
-                    f"{name} is {content.get(name)!r}; accepted: {wanted!r}", argument=name
+                    f"{name} is {content.get(name)!r}; accepted: {wanted!r}", argument="content"
                 )
         known = decode_fields(cls, content, cls._bulky)
         for name, hint in _types_of(cls).items():
             known[name] = decode_entry(content, name, hint)
-        made = object.__new__(cls)
-        made.__dict__.update(known)
-        return made
+        result = object.__new__(cls)
+        result.__dict__.update(known)
+        return result
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two results are equal, with numbers by replicate or row if both have them.
+        """Return whether two results are equal, including bulky fields if both have them.
 
-        What came back from a dict is equal in all that the dict holds.
+        So a result from a dict equals its original.
         """
         if type(self) is not type(other):
             return NotImplemented
@@ -97,38 +97,37 @@ class Serializable:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say why a field that dicts do not hold is missing."""
-            # A property that needs what is missing comes here by its own name.
+            """Explain why a field that dicts do not contain is missing."""
+            # A property that needs a missing field also ends here, under its own name.
             absent = self._bulky - vars(self).keys()
             if name in absent or (absent and hasattr(type(self), name)):
                 raise NotStoredError(
                     f"{name} is not there: this {type(self).__name__} came from a dict, which "
-                    "holds no data, models or numbers by row; pickle the result to keep them, or "
-                    "make it anew",
-                    argument=name,
+                    "contains no data, models or numbers by row. Compute the result again, or "
+                    "pickle it instead."
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _types_of(kind: type[Serializable]) -> dict[str, Any]:
-    """Return the annotations of what is derived."""
+    """Return the annotations of the derived properties."""
     return {name: get_type_hints(getattr(kind, name).func)["return"] for name in kind._derived}
 
 
 def from_dict(content: Mapping[str, Any]) -> Any:
-    """Return the result that its `to_dict` made a dict of, whatever its class.
+    """Rebuild a result of any class from the dict of its `to_dict`.
 
     Parameters
     ----------
     content : dict
-        What ``result.to_dict()`` returned, also by way of JSON.
+        The return value of ``result.to_dict()``, possibly after a round trip through JSON.
 
     Returns
     -------
     Result
-        Of the class that the dict names as its ``"kind"``. It equals the one before in all that the
-        dict holds, and prints the same sentences. Null distributions, arrays with a number per
-        row, data and models are in no dict: what needs them raises `NotStoredError`.
+        Of the class in the entry ``"kind"``. It equals the original in everything that the dict
+        contains, and prints the same sentences. Dicts contain no null distributions, arrays with a
+        number per row, data or models: anything that needs them raises `NotStoredError`.
 
     Examples
     --------
@@ -146,18 +145,20 @@ def from_dict(content: Mapping[str, Any]) -> Any:
         )
     public = import_module(__name__.partition(".")[0])
     kind = content.get("kind")
-    found = getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
-    if not (isinstance(found, type) and issubclass(found, Serializable)):
+    result_class = (
+        getattr(public, kind) if isinstance(kind, str) and kind in public.__all__ else None
+    )
+    if not (isinstance(result_class, type) and issubclass(result_class, Serializable)):
         raise DataError(
             f"kind is {kind!r}; accepted: the class of a result, as `to_dict` names it",
-            argument="kind",
+            argument="content",
         )
-    return found.from_dict(content)
+    return result_class.from_dict(content)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Serializable):
-    """Base of all that a public function finds: a sentence, a dict, rows of tables."""
+    """Base class of all results of public functions."""
 
     _bulky = frozenset({"null_distribution", "null_probabilities"})
 
@@ -166,10 +167,10 @@ class Result(Serializable):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` made a dict of; of results in results, whatever their class."""
+        """Rebuild the result from the dict of `to_dict`; `Result` itself accepts any class."""
         if cls is Result:
-            made: Self = from_dict(content)
-            return made
+            result: Self = from_dict(content)
+            return result
         return super().from_dict(content)
 
     def summary(self) -> str:
@@ -177,38 +178,38 @@ class Result(Serializable):
         raise NotImplementedError
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return what a reader must know besides the sentence."""
+        """Return notes that the sentence does not contain."""
         return ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The notes beside the sentence; several of one kind are one note."""
+        """The notes besides the sentence; several notes of one kind are folded into one."""
         return tuple(fold_notes(self._remarks(), self._group_names()))
 
     def _group_names(self) -> Sequence[str]:
-        """Return the names of the groups, as notes have them."""
+        """Return the names of the groups as they appear in notes."""
         return ()
 
     def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text, when there are more than a sentence names."""
+        """Return the groups as lines of text if the sentence does not name them all."""
         del width
         return []
 
     @property
     def details(self) -> str:
-        """The names of the methods, which sentences do without; "" where none is to be named."""
+        """The names of the methods, which the sentence does not contain; "" if there are none."""
         return ""
 
     def __str__(self) -> str:
         return self.to_text()
 
     def to_text(self, width: int | None = None) -> str:
-        """Return what is printed: the sentence, groups or a table, notes, and names of methods.
+        """Return the printed text: the sentence, groups or a table, notes, and names of methods.
 
         Parameters
         ----------
         width : int, optional
-            Rows of tables that are longer go on in the next line; None leaves them whole.
+            Longer rows of tables continue in the next line; None never breaks them.
 
         Returns
         -------
@@ -229,11 +230,11 @@ class Result(Serializable):
         return f"{type(self).__name__}({shown})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, from which `from_dict` makes the same result again.
+        """Return plain values for JSON, from which `from_dict` makes an equal result.
 
-        NaN is None, infinity a text, keys that are no text are their own JSON: 0 is ``"0"``, and
-        the text ``"0"`` has quotes of its own. Arrays with a number per replicate or row are left
-        out, and so are models and data.
+        NaN becomes None, infinity a text. Keys that are not text become their JSON: 0 is ``"0"``,
+        and the text ``"0"`` gets quotes. Arrays with a number per replicate or row, models and data
+        are omitted.
         """
         return {**super().to_dict(), "summary": self.summary()}
 
@@ -248,8 +249,8 @@ class Result(Serializable):
         Parameters
         ----------
         table : str, optional
-            One of ``tables``; None for the first of them. ``"pairs"`` are the compared groups,
-            ``"groups"`` has rows, rows used, value and interval of each group.
+            One of ``tables``; None for the first of them. ``"pairs"`` has the compared pairs of
+            groups; ``"groups"`` has the rows, eligible rows, value and interval of each group.
 
         Returns
         -------
@@ -271,7 +272,7 @@ class Result(Serializable):
         raise NotImplementedError
 
     def group_rows(self) -> list[dict[str, Any]]:
-        """Return one row per group: rows, rows used, value and interval; () without groups."""
+        """Return one row per group: rows, eligible rows, value and interval; [] without groups."""
         return []
 
     def _repr_html_(self) -> str:
@@ -289,32 +290,32 @@ class Result(Serializable):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Finding(Result):
-    """Base of the results of all lenses: one estimate, and what a test says of it.
+    """Base class of the results of all lenses: one estimate and its test.
 
     Attributes
     ----------
     estimate : float
-        What was measured.
+        The measured value.
     standard_error : float
-        Its standard error; NaN with a reason among the warnings when it has none.
+        Standard error of the estimate; NaN, with a reason among the warnings, if unknown.
     statistic : float
         The test statistic.
     pvalue : float
-        Valid by construction.
+        The p-value of the test, valid by construction.
     confidence_interval : tuple of float
-        (low, high).
+        Confidence interval (low, high) of the estimate.
     alternative : str
         ``"two-sided"``, ``"greater"`` or ``"less"``.
     n_rows : int
-        Rows that took part.
+        Number of rows in the analysis.
     group_sizes : dict
-        Rows of each group.
+        Number of rows of each group.
     seed : int
         Pass it as ``rng=`` to repeat the result bit for bit.
     engine : str
-        How the null distribution was found.
+        How the null distribution was computed.
     warnings : tuple of str
-        What a reader must know besides the numbers.
+        Remarks that a reader needs besides the numbers.
     """
 
     estimate: float
@@ -333,7 +334,7 @@ class Finding(Result):
         return hash((type(self), self.seed, self.n_rows, self.engine))
 
     def _remarks(self) -> tuple[str, ...]:
-        """Return what a reader must know besides the sentence."""
+        """Return notes that the sentence does not contain."""
         return self.warnings
 
     @property
@@ -346,15 +347,15 @@ class Finding(Result):
         return [{"group": self.name_of(g), "n_rows": n} for g, n in self.group_sizes.items()]
 
     def name_of(self, group: Any) -> str:
-        """Return the name of a group for people."""
+        """Return the display name of a group."""
         return group_name(group, getattr(self, "attribute", ""))
 
     def sized(self, group: Any) -> str:
-        """Return the name of a group with its rows, for a sentence."""
+        """Return the name of a group with its number of rows, for a sentence."""
         return f"{self.name_of(group)} ({row_count(self.group_sizes[group])})"
 
     def sizes(self) -> str:
-        """Return the sizes of many groups for a sentence."""
+        """Return the range of group sizes, for a sentence."""
         least, most = min(self.group_sizes.values()), max(self.group_sizes.values())
         return row_count(most) + " each" if least == most else f"{least:,} to {row_count(most)}"
 
@@ -362,7 +363,7 @@ class Finding(Result):
         return [self.name_of(group) for group in self.group_sizes]
 
     def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text, when there are more than a sentence names."""
+        """Return the groups as lines of text if the sentence does not name them all."""
         del width
         if not 2 < len(self.group_sizes) <= _MOST_PRINTED:
             return []
@@ -372,7 +373,7 @@ class Finding(Result):
 
 
 def group_line(row: Mapping[str, Any], many: bool) -> str:
-    """Return a group's row of the table as a line of text; of many metrics with its name."""
+    """Return a row of the group table as a line of text, with the metric if there are several."""
     metric = f"{row['metric']} of " if many else ""
     line = f"  {metric}{row['group']}: {number(row['value'])}"
     low, high = row.get("low", math.nan), row.get("high", math.nan)

@@ -1,13 +1,13 @@
-r"""Results as JSON holds them, and back: exact, whatever a group is called.
+r"""Encode results as JSON and decode them again, exactly, whatever the names of groups.
 
-What a value is, its annotation says. JSON has no NaN, infinity, tuples or keys other than text:
+The annotation of a field gives its type. JSON has no NaN, infinity, tuples or keys other than text:
 
-- a number that is NaN is null (``"NaN"`` where there may be none), infinity ``"Infinity"``; where
-  anything can stand they are ``{"$float": "NaN"}``,
-- arrays and tuples are lists, and what is a list where anything can stand is ``{"$list": [...]}``,
-- keys that are no text (0, True, None, tuples) are written as their own JSON, and so is text that
+- NaN is null (``"NaN"`` if the field may be None), infinity is ``"Infinity"``; in fields of any
+  type they are ``{"$float": "NaN"}``,
+- arrays and tuples are lists; a list in a field of any type is ``{"$list": [...]}``,
+- keys that are not text (0, True, None, tuples) are written as their JSON, and so is text that
   reads like JSON: 0 is ``"0"``, and ``"0"`` is ``"\"0\""``,
-- dates are ``{"$date": "2026-01-31"}``, and what else is no plain value goes by its text.
+- dates are ``{"$date": "2026-01-31"}``, and other values are written as their text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import DataError
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-#: Of values that JSON has no form for, where anything can stand.
+#: Decoders by tag, for values in fields of any type.
 _TAGS: dict[str, Callable[[Any], Any]] = {
     "$float": lambda text: _NOT_FINITE[text],
     "$list": lambda entries: [decode_value(entry) for entry in entries],
@@ -33,14 +33,14 @@ _TAGS: dict[str, Callable[[Any], Any]] = {
     "$datetime": datetime.fromisoformat,
 }
 _PLAIN = (bool, int, float, str)
-#: Annotations by class: a result can hold thousands of one class.
+#: Cached annotations by class: a result can contain thousands of objects of one class.
 _HINTS: dict[Any, dict[str, Any]] = {}
 
 T = TypeVar("T")
 
 
 def encode_value(value: Any, hint: Any = Any) -> Any:
-    """Return a value as JSON holds it; ``hint`` is its annotation."""
+    """Encode a value for JSON; ``hint`` is its annotation."""
     optional, hint = _allows_none(hint), _of_one(hint)
     if isinstance(value, np.generic):
         value = value.item()
@@ -51,8 +51,8 @@ def encode_value(value: Any, hint: Any = Any) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value)
     if isinstance(value, Mapping):
-        of_value = get_args(hint)[1] if get_origin(hint) is dict else Any
-        return {_key(key): encode_value(entry, of_value) for key, entry in value.items()}
+        entry_hint = get_args(hint)[1] if get_origin(hint) is dict else Any
+        return {_key(key): encode_value(entry, entry_hint) for key, entry in value.items()}
     if hasattr(value, "_fields"):
         return encode_fields(value)
     if isinstance(value, list | tuple):
@@ -70,7 +70,7 @@ def encode_value(value: Any, hint: Any = Any) -> Any:
 
 
 def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the fields of a dataclass or named tuple as JSON holds them."""
+    """Encode the fields of a dataclass or named tuple for JSON."""
     hints = _hints_of(type(value))
     return {
         name: encode_value(getattr(value, name), hints[name])
@@ -80,10 +80,10 @@ def encode_fields(value: Any, without: frozenset[str] = frozenset()) -> dict[str
 
 
 def decode_value(content: Any, hint: Any = Any) -> Any:
-    """Return the value that `encode` wrote; ``hint`` is its annotation."""
+    """Decode a value that `encode_value` wrote; ``hint`` is its annotation."""
     optional = content is None and _allows_none(hint)
     hint = _of_one(hint)
-    origin, found = get_origin(hint), get_args(hint)
+    origin, type_args = get_origin(hint), get_args(hint)
     if optional:
         return None
     if hint is float:
@@ -93,15 +93,16 @@ def decode_value(content: Any, hint: Any = Any) -> Any:
             raise DataError(f"holds {content!r}; accepted: {hint.__name__}")
         return content
     if origin is Literal:
-        if not isinstance(content, str | int) or content not in found:
-            words = ", ".join(map(repr, found))
+        if not isinstance(content, str | int) or content not in type_args:
+            words = ", ".join(map(repr, type_args))
             raise DataError(f"holds {content!r}; accepted: {words}")
         return content
     if origin is np.ndarray:
-        return _decode_array(content, np.dtype(get_args(found[1])[0]))
+        return _decode_array(content, np.dtype(get_args(type_args[1])[0]))
     if origin is dict:
         return {
-            _label(key): decode_value(entry, found[1]) for key, entry in _mapping(content).items()
+            _label(key): decode_value(entry, type_args[1])
+            for key, entry in _mapping(content).items()
         }
     if origin in (tuple, list):
         if not isinstance(content, list):
@@ -116,7 +117,7 @@ def decode_value(content: Any, hint: Any = Any) -> Any:
 
 
 def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Return the fields that `encode_fields` wrote, by name."""
+    """Decode the fields that `encode_fields` wrote, by name."""
     content, hints = _mapping(content), _hints_of(kind)
     return {
         name: decode_entry(content, name, hints[name])
@@ -126,13 +127,15 @@ def decode_fields(kind: Any, content: Any, without: frozenset[str] = frozenset()
 
 
 def decode_entry(content: Mapping[str, Any], name: str, hint: Any) -> Any:
-    """Return one entry, or raise with its name."""
+    """Decode one entry; errors contain its name."""
     if name not in content:
-        raise DataError(f"{name} is missing; accepted: what `to_dict` returns", argument=name)
+        raise DataError(
+            f"{name} is missing. Pass an unchanged dict of `to_dict`.", argument="content"
+        )
     try:
         return decode_value(content[name], hint)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise DataError(f"{name}: {error}") from None
+        raise DataError(f"{name}: {error}", argument="content") from None
 
 
 def _hints_of(kind: Any) -> dict[str, Any]:
@@ -158,17 +161,17 @@ def _allows_none(hint: Any) -> bool:
 
 
 def _of_one(hint: Any) -> Any:
-    """Return the one annotation besides None, or Any when there are several."""
+    """Return the annotation besides None, or Any if there are several."""
     options = [option for option in _options(hint) if option is not type(None)]
     return options[0] if len(options) == 1 else Any
 
 
 def _entries(hint: Any, value: Any) -> tuple[Any, ...]:
     """Return the annotations of the entries of a list or tuple."""
-    found = get_args(hint) if get_origin(hint) in (tuple, list) else (Any, ...)
-    if get_origin(hint) is list or found[-1] is ...:
-        return (found[0],) * len(value)
-    return found
+    type_args = get_args(hint) if get_origin(hint) in (tuple, list) else (Any, ...)
+    if get_origin(hint) is list or type_args[-1] is ...:
+        return (type_args[0],) * len(value)
+    return type_args
 
 
 # -- numbers and arrays ------------------------------------------------------------------------
@@ -188,7 +191,7 @@ def _decode_float(content: Any) -> Any:
         return _NOT_FINITE[content]
     if not isinstance(content, int | float):
         raise DataError(f"holds {content!r}; accepted: a number")
-    float(content)  # a whole number beyond all floats is none
+    float(content)  # raises for an int that is too large
     return content
 
 
@@ -216,7 +219,7 @@ def _decode_array(content: Any, kind: Any) -> Any:
     return np.array(decode_value(content, _nested(depth)), dtype=kind)
 
 
-# -- where anything can stand ------------------------------------------------------------------
+# -- fields of any type ------------------------------------------------------------------------
 
 
 def _decode_any(content: Any) -> Any:
@@ -238,7 +241,7 @@ def _mapping(content: Any) -> Mapping[str, Any]:
 
 
 def _key(label: Any) -> str:
-    """Return a label as the key of an object."""
+    """Encode a label as the key of a JSON object."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, str) and not label.startswith("$") and not _is_json(label):
@@ -251,7 +254,7 @@ def _label(key: str) -> Any:
 
 
 def _is_json(text: str) -> bool:
-    # Lists and objects are never parsed to find out: they may be deep.
+    # Lists and objects are not parsed, since they may be nested deeply.
     if text.lstrip()[:1] in ("[", "{", '"'):
         return True
     try:

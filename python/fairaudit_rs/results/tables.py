@@ -1,4 +1,4 @@
-"""Tables as lines of text; where they are wider than a terminal, rows go on in the next line."""
+"""Format tables as lines of text; rows wider than the terminal continue in the next line."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import textwrap
 from collections.abc import Sequence
 
 _INDENT, _GAP = "  ", "  "
-#: Of lines that go on.
+#: The indentation of continued lines.
 _FURTHER = "      "
 
 
 def table_lines(rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Return rows of text as aligned lines, the heads first.
+    """Return rows of text as aligned lines; the first row is the header.
 
-    A row that is shorter than the heads ends in a text that stands in the place of the rest. Where
-    the lines would be longer than ``width``, columns that do not fit stand in lines of their own.
+    In a row shorter than the header, the last cell is free text that replaces the remaining cells.
+    If lines would be longer than ``width``, the columns are split over several lines.
     """
     n = len(rows[0])
     columns = [[row[i] for row in rows if i < len(row) - (len(row) < n)] for i in range(n)]
     widths = [max(map(len, column)) for column in columns]
     lines = []
     for row in rows:
-        free = len(row) < n
+        has_text = len(row) < n
         cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=False)]
-        if free:
+        if has_text:
             cells[-1] = row[-1]
         lines.append(f"{_INDENT}{_GAP.join(cells)}".rstrip())
     if width is None or max(map(len, lines)) <= width:
@@ -46,21 +46,21 @@ def _parts(widths: Sequence[int], width: int) -> list[range]:
 def _folded(
     row: Sequence[str], widths: Sequence[int], parts: Sequence[range], width: int
 ) -> list[str]:
-    """Return a row in several lines; a text that takes the place of the rest has its own."""
-    free = len(row) < len(widths)
-    n_cells = len(row) - free
+    """Return a row in several lines; free text at its end gets its own line."""
+    has_text = len(row) < len(widths)
+    n_cells = len(row) - has_text
     lines: list[str] = []
     for part in parts:
         cells = [row[i].ljust(widths[i]) for i in part if i < n_cells]
         if any(map(str.strip, cells)):
             lines.append((_FURTHER if lines else _INDENT) + _GAP.join(cells).rstrip())
-    if free:
+    if has_text:
         lines.append(_FURTHER + row[-1])
     return [piece for line in lines for piece in wrap_line(line, width)]
 
 
 def join_cells(cells: Sequence[str], width: int | None = None) -> list[str]:
-    """Return cells that have their widths as a line, or as several that are no wider."""
+    """Join padded cells into one line, or into several lines of at most ``width``."""
     if width is None or len("".join(cells).rstrip()) <= width:
         return ["".join(cells).rstrip()]
     lines = [""]
@@ -72,7 +72,7 @@ def join_cells(cells: Sequence[str], width: int | None = None) -> list[str]:
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """Return a line in lines of a width; what is indented goes on further to the right."""
+    """Wrap a line to a width; continued lines of indented text are indented further."""
     if len(line) <= width:
         return [line]
     indent = line[: len(line) - len(line.lstrip())]

@@ -1,12 +1,12 @@
-"""p-values against levels, and the verdicts that come of it: the one place where they are given.
+"""The rules for verdicts: compare p-values and confidence limits with levels and tolerances.
 
-The rules of an audit. A question, a metric in the groups of an attribute, *fails* when some pair of
-its groups has an adjusted p-value of lying within the tolerance at the level; it *passes* when
-every pair is shown to lie within it, and enough people are in groups that were tested; with fewer
-than two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. Under a
-policy without a pass the word for "every pair lies within it" is *no fail*, whatever the share of
-people in tested groups: no pass could mislead. A lens that binds is judged by limits in the place
-of p-values. The worst verdict of several counts.
+A question is one metric and one attribute. It *fails* if for some pair of groups the hypothesis
+"the gap lies within the tolerance" is rejected at the level, after adjustment. It *passes* if every
+pair is shown to lie within the tolerance, and enough people are in tested groups. With fewer than
+two groups that can be tested it is *not measurable*; otherwise it is *inconclusive*. Under a policy
+without a pass, "every pair lies within the tolerance" is called *no fail*, whatever the share of
+people in tested groups. A binding lens is judged by confidence limits instead of p-values. Several
+verdicts combine to the worst one.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import NamedTuple, get_args
 
 from ..literals import Verdict
 
-#: Of a level: 1 - 0.9 is a little less than 0.1, and a p-value of exactly 0.1 rejects at it.
+#: Tolerance of a level: 1 - 0.9 is slightly below 0.1, and a p-value of exactly 0.1 must reject.
 _ROUNDING = 1e-9
-#: From the worst one on.
+#: From worst to best.
 WORST_FIRST: tuple[Verdict, ...] = get_args(Verdict)
-#: Exit codes of commands.
+#: Exit codes of the command line.
 PASSED, VIOLATED, UNDECIDED = 0, 1, 3
 
 
 def rejects_at(pvalue: float, alpha: float) -> bool:
-    """Return whether a test rejects at a level; a p-value that is not measurable never does."""
+    """Return whether a test rejects at a level; NaN never rejects."""
     return bool(pvalue <= alpha * (1 + _ROUNDING))
 
 
 class PairPValues(NamedTuple):
-    """The p-values of all pairs of a question that can be tested."""
+    """The p-values of all testable pairs of a question."""
 
-    #: Of "within the tolerance", adjusted for all pairs of all binding questions.
+    #: Small if a gap exceeds the tolerance; adjusted for all pairs of all binding questions.
     adjusted_fail: Sequence[float]
-    #: Of "beyond the tolerance", not adjusted: all of them must be small.
+    #: Small if a gap lies within the tolerance; not adjusted, since all must be small.
     p_pass: Sequence[float]
 
 
@@ -49,11 +49,10 @@ def of_question(
 ) -> Verdict:
     """Return the verdict of a question.
 
-    Leaving out groups must not buy a pass: ``coverage`` is the share of people who are in the
-    groups that were tested, and ``withheld`` says that a policy left out some group that could have
-    been tested, however few its people. (With a floor of 200 rows instead of 30, 96 % of audits
-    of 3,000 rows would pass a model that disadvantages a group of 4 %.)
-    Without a pass (``has_pass``) there is nothing to buy.
+    Excluding groups must not lead to a pass: ``coverage`` is the share of people in tested groups,
+    and ``withheld`` is True if the policy excluded a testable group of any size. (With a minimum
+    group size of 200 rows instead of 30, 96 % of audits of 3,000 rows would pass a model that
+    disadvantages a group of 4 %.) Neither matters for a policy without a pass (``has_pass``).
     """
     if not len(pairs.p_pass):
         return "not_measurable"
@@ -68,9 +67,10 @@ def of_question(
 
 
 def of_limits(least: float, most: float, tolerance: float) -> Verdict:
-    """Return the verdict of a size that the data limit from both sides.
+    """Return the verdict of a quantity with a lower and an upper confidence limit.
 
-    *fail* beyond the tolerance, *pass* below it. Of a limit that is not known nothing follows.
+    *fail* if it exceeds the tolerance, *pass* if it is below; an unknown limit (NaN) decides
+    nothing.
     """
     if least > tolerance:
         return "fail"
@@ -80,7 +80,7 @@ def of_limits(least: float, most: float, tolerance: float) -> Verdict:
 def of_lens(
     words: Sequence[Verdict], *, coverage: float, min_coverage: float, has_pass: bool = True
 ) -> Verdict:
-    """Return the verdict of a lens from those of all its comparisons that could be measured."""
+    """Return the verdict of a lens from the verdicts of its measurable comparisons."""
     if not words:
         return "not_measurable"
     if "fail" in words:
@@ -92,22 +92,22 @@ def of_lens(
 
 
 def is_within(verdict: Verdict) -> bool:
-    """Return whether a gap is shown to be tolerated, be that a pass or not."""
+    """Return whether a gap is shown to lie within the tolerance, as a pass or as "no fail"."""
     return verdict in ("pass", "no_fail")
 
 
 def in_policy(verdict: Verdict, has_pass: bool) -> Verdict:
-    """Return the verdict of a comparison in the words of its policy, which may have no pass."""
+    """Replace "pass" by "no fail" under a policy without a pass."""
     return "no_fail" if verdict == "pass" and not has_pass else verdict
 
 
 def covers_enough(coverage: float, min_coverage: float) -> bool:
-    """Return whether enough people are in tested groups for a pass."""
+    """Return whether the share of people in tested groups is large enough for a pass."""
     return coverage >= min_coverage * (1 - _ROUNDING)
 
 
 def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict of several questions; "not_asked" if there are none."""
+    """Return the worst verdict of several questions; "not_asked" if there are none."""
     return min(verdicts, key=WORST_FIRST.index, default="not_asked")
 
 
@@ -116,9 +116,9 @@ def exit_code(
 ) -> int:
     """Return the exit code of a command that ends in a verdict.
 
-    1 for a fail; 3 in a strict run for what could not be decided, for a pass or "no fail" that is
-    not one for everybody (``for_all``), and for an audit that could not fail although its policy
-    should be able to (``could_fail``); 0 otherwise.
+    1 for a fail. 3 in a strict run if the verdict is undecided, if a pass or "no fail" does not
+    cover everybody (``for_all`` is False), or if the audit could not fail although its policy
+    should be able to (``could_fail`` is False). 0 otherwise.
     """
     if verdict == "fail":
         return VIOLATED

@@ -1,4 +1,4 @@
-"""Numbers for a sentence."""
+"""Format numbers, names and notes for sentences."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 import re
 from collections.abc import Sequence
 
-#: p-values below this are not told apart: sums of products of the smallest floats.
+#: Smaller p-values are printed as "p < 1e-300": they are near the smallest floats.
 _SMALLEST = 1e-300
-#: So many notes of one kind are folded into one.
+#: This many notes of one kind are folded into one.
 _FOLDED = 3
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def number(value: float) -> str:
-    """Return a number with three significant digits for a sentence."""
+    """Format a number with three significant digits."""
     if math.isnan(value):
         return "not measurable"
     if math.isinf(value):
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def numbers(*values: float) -> tuple[str, ...]:
-    """Return numbers for a sentence, of three to eight digits, so that unequal ones differ."""
+    """Format numbers with three to eight digits, so that unequal numbers look different."""
     shown = tuple(map(number, values))
     for digits in range(4, 9):
         if len(set(zip(values, shown, strict=True))) == len(set(shown)):
@@ -35,21 +35,21 @@ def numbers(*values: float) -> tuple[str, ...]:
 
 
 def limits_text(low: float, high: float, texts: tuple[str, str]) -> str:
-    """Return limits of order statistics for a sentence; equal ones with what that means."""
+    """Format the limits of order statistics, with an explanation if they are equal."""
     if low == high:
         return f"{texts[0]} on both sides, as rows near the level have equal values"
     return f"{texts[0]} to {texts[1]}"
 
 
 def p_text(pvalue: float) -> str:
-    """Return a p-value for a sentence; what cannot be told from 0 is below 1e-300."""
+    """Format a p-value."""
     if pvalue < _SMALLEST:
         return f"p < {_SMALLEST:.0e}"
     return f"p = {pvalue:.4f}" if pvalue >= 0.0001 else f"p = {pvalue:.2g}"
 
 
 def row_count(n_rows: int | None, n_used: int | None = None) -> str:
-    """Return how many rows, and how many of them are used, for a sentence."""
+    """Format a number of rows, and how many of them are eligible."""
     if n_rows is None:
         return "" if n_used is None else row_count(n_used)
     if n_used is None or n_used == n_rows:
@@ -58,7 +58,7 @@ def row_count(n_rows: int | None, n_used: int | None = None) -> str:
 
 
 def join_names(names: Sequence[str], most: int = 3) -> str:
-    """Return names for a sentence: a and b; a, b and c; a, b, c and 4 more."""
+    """Join names: a and b; a, b and c; a, b, c and 4 more."""
     shown = list(names[:most])
     left = len(names) - len(shown)
     if left:
@@ -67,19 +67,19 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
 
 
 def fold_notes(notes: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return notes; three or more that differ in numbers and names of groups alone become one.
+    """Fold three or more notes that differ only in numbers and group names into one.
 
-    It is the first of them, with the groups of the next ones and how many there are.
+    The result is the first note with the groups of the others and the number of notes.
     """
     longest_first = map(re.escape, sorted(names, key=len, reverse=True))
-    found = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
+    name_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
     kinds: dict[str, list[str]] = {}
     for note in notes:
-        kinds.setdefault(_NUMBER.sub("#", found.sub("@", note)), []).append(note)
+        kinds.setdefault(_NUMBER.sub("#", name_pattern.sub("@", note)), []).append(note)
     lines = []
     for alike in kinds.values():
-        named = [found.findall(note) for note in alike]
-        # Words that happen to be names are the same in all of them.
+        named = [name_pattern.findall(note) for note in alike]
+        # Ordinary words that equal a group name are the same in all notes.
         differ = [i for i, column in enumerate(zip(*named, strict=True)) if len(set(column)) > 1]
         if len(alike) < _FOLDED or not differ:
             lines += alike
@@ -90,7 +90,7 @@ def fold_notes(notes: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def note_on_disagreement(interval: tuple[float, float], rejected: bool) -> str:
-    """Return a sentence for a test and an interval that disagree about 0; "" where they agree."""
+    """Return a sentence if a test and an interval disagree about 0, else ""."""
     low, high = interval
     if math.isnan(low) or (low > 0 or high < 0) == rejected:
         return ""
