@@ -113,7 +113,7 @@ def test_the_favourable_value_of_counts(preset, favourable, here):
 def test_two_texts_of_counts_need_a_favourable_one(here):
     found = run("audit", "counted.csv", *WORDS, "-s", "sex", "--count", "people")
     assert found.exit_code == 2
-    assert "--favourable is None and --y-pred holds 'no', 'yes'; accepted: the one" in found.stderr
+    assert "--favourable is None and --y-pred holds 'no', 'yes'. Give the value" in found.stderr
 
 
 def test_ages_of_counts_are_cut(here):
@@ -145,7 +145,7 @@ def test_two_models_on_counts(here):
     check_same(run("compare", "counted.csv", *given, "-m", "tpr", "-m", "f1", *more), wanted)
     found = run("compare", "counted.csv", *given, "-m", "auc", *more)
     assert found.exit_code == 2
-    assert "--metric is 'auc', which reads the rows of persons, and counts have" in found.stderr
+    assert "--metric is 'auc', which needs one row per person, but counts is given" in found.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -307,4 +307,4 @@ def test_init_knows_what_tabulate_wrote(here):
     found = run("init", "counts.csv")
     assert found.exit_code == 2
     assert "counts that fairaudit tabulate wrote" in found.stderr
-    assert "run fairaudit audit counts.csv" in found.stderr
+    assert "Run fairaudit audit counts.csv" in found.stderr

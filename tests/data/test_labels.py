@@ -290,7 +290,7 @@ def test_a_correlation_has_no_missing_group():
 
 
 def test_missing_goes_with_groups_of_ones_own():
-    with pytest.raises(errors.ArgumentTypeError, match="missing is 'own' without sensitive_feat"):
+    with pytest.raises(errors.ArgumentTypeError, match="missing needs sensitive_features too"):
         fa.extreme_test(
             fa.LinearModel([1.0, 1.0]), [[0.0, 1.0], [1.0, 0.0]], attribute=1, missing="own"
         )

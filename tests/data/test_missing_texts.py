@@ -219,4 +219,4 @@ class TestCommand:
         assert "90 of 270 rows have no value of sex" in marked.stdout
         both = self.run(tmp_path, "--missing", "own,keep_texts")
         assert both.exit_code == 2
-        assert "missing is 'keep_texts' and 'own'; accepted: one of them" in both.stderr
+        assert "missing is 'keep_texts' and 'own'. Give one of them" in both.stderr

@@ -68,7 +68,7 @@ class TestArguments:
             block_maxima(np.arange(37.0), blocks=labels)
 
     def test_values_are_finite(self):
-        with pytest.raises(errors.ArgumentError, match="values is not finite"):
+        with pytest.raises(errors.ArgumentError, match="values has missing or infinite entries"):
             block_maxima([1.0, np.nan], block_size=1)
 
     def test_few_blocks_are_refused(self):

@@ -69,8 +69,16 @@ def test_arguments_that_are_refused(options, error, message):
             errors.NotMeasurableError,
             "all 200 values are 0.25: there is no",
         ),
-        (np.append(sample(), np.nan), errors.ArgumentError, "values is not finite"),
-        (np.append(sample(), -np.inf), errors.ArgumentError, "values is not finite"),
+        (
+            np.append(sample(), np.nan),
+            errors.ArgumentError,
+            "values has missing or infinite entries",
+        ),
+        (
+            np.append(sample(), -np.inf),
+            errors.ArgumentError,
+            "values has missing or infinite entries",
+        ),
         (sample().reshape(-1, 2), errors.ArgumentError, r"values has shape \(250, 2\)"),
         ([], errors.ArgumentError, "values has shape"),
         (["a", "b"], errors.ArgumentTypeError, "values is not an array of numbers"),

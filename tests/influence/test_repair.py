@@ -131,7 +131,7 @@ class TestArguments:
             ({"method": "best"}, "method is 'best'; accepted: 'direct', 'transport'"),
             (
                 {"parts": (0.5, 0.6)},
-                "parts is .*; accepted: 2 shares that add up to 1 .fit, report",
+                "parts is .*; accepted: 2 shares above 0 that add up to 1 .fit, report",
             ),
             ({"cost": 3}, "cost is 3; accepted: None, a dict of weights by feature, or a function"),
             ({"cost": {"age": 1}}, "cost names 'age', which is not a feature of the audit"),

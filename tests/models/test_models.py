@@ -108,7 +108,7 @@ class TestArguments:
             (lambda: LinearModel([[1, 2], [3, 4]]), ValueError, r"coef has shape \(2, 2\)"),
             (lambda: LinearModel([]), ValueError, r"coef has shape \(0,\)"),
             (lambda: LinearModel(["a"]), TypeError, "coef is not an array of numbers"),
-            (lambda: LinearModel([np.nan]), ValueError, "coef is not finite"),
+            (lambda: LinearModel([np.nan]), ValueError, "coef has missing or infinite entries"),
             (lambda: LinearModel([1], "x"), TypeError, "intercept is 'x'; accepted: a finite"),
             (lambda: LinearModel([1], np.inf), ValueError, "intercept is inf; accepted: a finite"),
             (lambda: LinearModel([1], 0, True), TypeError, "threshold is True; accepted: a finite"),
@@ -121,7 +121,7 @@ class TestArguments:
             (
                 lambda: LinearModel([1, 2], feature_names=["a", "a"]),
                 ValueError,
-                r"feature_names has 2 names \('a', 'a'\); accepted: 2 different ones",
+                r"feature_names has 2 names \('a', 'a'\); accepted: 2 different names",
             ),
             (
                 lambda: KernelModel([[1.0]], [1, 2]),
@@ -180,7 +180,7 @@ class TestArguments:
             (
                 pd.DataFrame({"a": [1.0], "c": [2.0]}),
                 KeyError,
-                "X has no column 'b', a feature of the model; its columns: 'a', 'c'",
+                "X has no column 'b', which is a feature of the model. Its columns: 'a', 'c'",
             ),
             (
                 pl.DataFrame({"a": [1.0, None], "b": [2.0, 1.0]}),

@@ -180,9 +180,9 @@ class TestArguments:
         [
             ({"sample_weight": np.zeros(300)}, ValueError, "sample_weight is 0 in every row"),
             ({"sample_weight": np.ones(5)}, ValueError, "differ in length: .*sample_weight 5"),
-            ({"sample_weight": "w"}, TypeError, "sample_weight is the text 'w'.*go with data="),
+            ({"sample_weight": "w"}, TypeError, "sample_weight is the text 'w'.*pass data= too"),
             ({"sample_weight": ["x"] * 300}, TypeError, "sample_weight holds text"),
-            ({"clusters": "person"}, TypeError, "clusters is the text 'person'.* go with data="),
+            ({"clusters": "person"}, TypeError, "clusters is the text 'person'.*pass data= too"),
             ({"clusters": np.ones(5)}, ValueError, "differ in length: .*cluster 5"),
             ({"clusters": []}, ValueError, "clusters has no columns|differ in length"),
             ({"studentize": "pooled"}, ValueError, "studentize is 'pooled' for true_positive_rate, "
