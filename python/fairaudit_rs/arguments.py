@@ -123,7 +123,8 @@ def at_least_0(name: str, value: object) -> float:
 
 def level(name: str, value: object) -> float:
     """Return a level strictly between 0 and 1."""
-    accepted = "a number strictly between 0 and 1, such as 0.95"
+    example = "0.05, for false alarms in 5 % of tests" if name == "alpha" else "0.95"
+    accepted = f"a number strictly between 0 and 1, such as {example}"
     return number(name, value, accepted, lambda entry: 0 < entry < 1)
 
 

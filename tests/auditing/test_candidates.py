@@ -151,3 +151,14 @@ class TestTerminal:
         found = asked("-", "-", "")
         assert found.exit_code == 2
         assert "no decisions and no labels were found" in found.stderr
+
+
+def test_a_favourable_value_that_no_row_has(tmp_path, monkeypatch):
+    """It was written into the policy, and only the audit refused it."""
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"sex": ["f", "m"] * 50, "approved": [0, 1, 1, 0] * 25}).write_csv("people.csv")
+    found = CliRunner().invoke(main, ["init", "people.csv", "--favourable", "yes"])
+    assert found.exit_code == 2
+    assert "--favourable is 'yes'; accepted: 0 or 1, the values of approved" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    assert CliRunner().invoke(main, ["init", "people.csv", "--favourable", "1"]).exit_code == 0

@@ -86,6 +86,8 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
         favourable = favourable or _ask_favourable(proposal)
     if proposal.lacking() is not None:
         raise DataError(_explain_gap(data, proposal), argument="data")
+    if favourable is not None:
+        _check_favourable(favourable, proposal)
     for role, found in proposal.roles.items():
         names = ", ".join(column.name for column in found) or "not found"
         print_text(f"{role}: {names}")
@@ -288,6 +290,18 @@ def _prompted(text: str, names: Sequence[str], default: str, several: bool = Fal
         if not unknown:
             return answer
         print_text(f"{unknown[0]!r} is not among: {', '.join(names)}", err=True)
+
+
+def _check_favourable(favourable: str, proposal: Proposal) -> None:
+    """Refuse a favourable value that the column of decisions or labels does not have."""
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    values = [str(value) for value, _ in decided[0].values] if decided else []
+    if values and proposal.cut is None and favourable not in values:
+        raise ArgumentError(
+            f"favourable is {favourable!r}; accepted: {' or '.join(values)}, the values of "
+            f"{decided[0].name}",
+            argument="favourable",
+        )
 
 
 def _ask_favourable(proposal: Proposal) -> str | None:
