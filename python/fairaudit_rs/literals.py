@@ -1,6 +1,7 @@
 """The words that arguments accept, as literal types: one alias for each list of words.
 
-Checks take their list from the alias (``get_args``), or a test compares both.
+Argument checks read the accepted words from the alias with ``get_args``; where they do not, a test
+checks that the two lists agree.
 """
 
 from typing import Literal, TypeAlias
@@ -31,11 +32,13 @@ EquivalenceMethod: TypeAlias = Literal[
     "auto", "score", "mover", "mantel-haenszel", "inversion", "studentized", "delta"
 ]
 Undefined: TypeAlias = Literal["raise", "skip"]
+#: "own": missing values are a group (or stratum) of their own; "keep_texts": texts such as "nan"
+#: are groups.
 Missing: TypeAlias = Literal["own", "keep_texts"]
 MixedClusters: TypeAlias = Literal["refuse", "split", "drop"]
 Scale: TypeAlias = Literal["difference", "ratio"]
 NullHypothesis: TypeAlias = Literal["shuffle", "weak"]
-#: From worst to best.
+#: In order of precedence: the verdict of several questions is the first of these that occurs.
 Verdict: TypeAlias = Literal[
     "fail", "inconclusive", "not_measurable", "pass", "no_fail", "not_asked"
 ]
@@ -53,6 +56,7 @@ NotionName: TypeAlias = Literal[
     "demographic_parity",
     "equality_of_opportunity",
 ]
+#: Several sensitive features form intersections, or are tested one by one in a joint test.
 Attributes: TypeAlias = Literal["crossed", "separate"]
 ProjectionCalibration: TypeAlias = Literal["asymptotic", "permutation"]
 
@@ -63,6 +67,7 @@ Loss: TypeAlias = Literal["log_loss", "smooth_hinge", "softplus_hinge", "squared
 Solver: TypeAlias = Literal["euler", "heun", "rk4"]
 OneHot: TypeAlias = Literal["free", "keep"]
 RatioInterval: TypeAlias = Literal["normal", "log", "bootstrap-t"]
+#: Compute as the authors of the paper of a lens do.
 Compatibility: TypeAlias = Literal["paper"]
 IndividualPicture: TypeAlias = Literal["path", "ratios"]
 
@@ -79,10 +84,12 @@ ExtremeNull: TypeAlias = Literal["equal_levels", "equal_laws"]
 TailMethod: TypeAlias = Literal["gpd", "point_process", "gev"]
 TailPicture: TypeAlias = Literal["qq", "return_level", "density", "stability"]
 SamplerName: TypeAlias = Literal["random", "optuna"]
+#: Test a tail after the last top-up, or after each one.
 Looks: TypeAlias = Literal["last", "each"]
 #: For a smoothed bootstrap.
 Bandwidth: TypeAlias = Literal["silverman"]
 Auto: TypeAlias = Literal["auto"]
+#: The upper end of the difference of a row is 1 - score.
 UpperByRow: TypeAlias = Literal["row"]
 
 # -- policies ----------------------------------------------------------------------------------
@@ -91,7 +98,7 @@ Evidence: TypeAlias = Literal["failures", "permutation", "none"]
 VerdictAdjustment: TypeAlias = Literal["holm", "none"]
 Intersections: TypeAlias = Literal["inform", "bind", "skip"]
 LensName: TypeAlias = Literal["permutation", "projection", "individual", "influence", "extremes"]
-#: All lenses but the permutation lens, which answers the questions.
+#: All lenses except permutation: those that a criterion of a policy can name.
 OtherLens: TypeAlias = Literal["projection", "individual", "influence", "extremes"]
 RuleName: TypeAlias = Literal["us_eeoc", "nyc_ll144", "fair_lending", "co_insurance_draft"]
 PresetName: TypeAlias = Literal[
@@ -113,7 +120,7 @@ PresetName: TypeAlias = Literal[
 
 Link: TypeAlias = Literal["auto", "logit", "identity"]
 Norm: TypeAlias = Literal["l1", "l2", "linf", "mahalanobis"]
-#: For networks.
+#: The norms that are supported for neural networks.
 PlainNorm: TypeAlias = Literal["l1", "l2", "linf"]
 KernelName: TypeAlias = Literal["rbf", "polynomial", "linear"]
 Precision: TypeAlias = Literal["float32", "float64"]

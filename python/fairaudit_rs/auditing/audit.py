@@ -83,17 +83,18 @@ def audit(
     r"""Audit decisions or scores against a policy, and return one verdict.
 
     Every criterion of the policy is tested for every sensitive attribute, on all pairs of groups
-    with enough eligible rows. The verdict is *fail* when the data show a gap beyond its tolerance,
-    *pass* when they show that there is none, and *inconclusive* when they show neither. A gap does
-    not pass merely because it is not significant.
+    with enough eligible rows (rows in the denominator of the metric). The verdict is *fail* when
+    the data show a gap beyond its tolerance, *pass* when they show that there is none, and
+    *inconclusive* when they show neither. A gap does not pass merely because it is not significant.
 
     Parameters
     ----------
     y_true, y_pred, y_score : array, or str with ``data``, optional
-        Labels, decisions, and scores of the positive value. A binding metric whose columns are
-        missing is an error; other metrics are reported as not measurable.
+        Labels, decisions, and scores of the positive value. A metric that the verdict depends on
+        (a binding one) raises an error if its columns are missing; other metrics are reported as
+        not measurable.
     threshold : float
-        Scores at or above it count as positive decisions, in the projection.
+        For the projection lens only: scores at or above it count as positive decisions.
     sensitive_features : array, several arrays, or str(s) with ``data``
         The attributes. Each is tested alone; pairs of attributes are informational, unless the
         policy says otherwise.
@@ -109,15 +110,16 @@ def audit(
         A policy, the name of a preset, or a file ending in ``.toml``. None takes the default for
         the given columns: see `Policy.default`.
     lenses : str or sequence of str
-        The lenses to run instead of those of the policy, or "auto" for those of the policy:
-        permutation, projection, individual, influence, extremes. They are informational, except
-        those that a criterion of the policy names.
+        Which of "permutation", "projection", "individual", "influence" and "extremes" to run, in
+        place of the lenses of the policy; "auto" runs those of the policy. They are informational,
+        except those that a criterion of the policy names.
     evidence : {"failures", "permutation", "none"}
-        Which questions also get a permutation test of equality, which does not affect the verdict:
-        the binding ones that fail, all, or none. If all replicates would visit more than 10^10
-        rows, the tests stop as soon as they are decided, as with ``adaptive=True``.
+        Which questions also get a permutation test of equality: "failures", the binding ones that
+        fail; "permutation", all; "none". It does not affect the verdict. If all replicates would
+        visit more than 10^10 rows, the tests stop as soon as they are decided, as with
+        ``adaptive=True``.
     strata, clusters, sample_weight, score_bins : optional
-        See `intervals`. ``strata`` takes columns of your own.
+        See `intervals`. ``strata`` takes columns that you choose.
     counts : array or str, optional
         Number of people that each row stands for; see `tabulate`. Weights, clusters, scores and a
         model need one row for each person.
@@ -141,24 +143,28 @@ def audit(
     :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of a gap of at most m and
     :math:`P'(m)` of at least m, from the tests of `equivalence_test`. Fails are adjusted for all
     pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 eligible rows
-    (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each for AUC) are listed with
-    the missing counts, and a pass needs 95 % of people in groups that were tested.
+    (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each for AUC) are not tested
+    but listed with the number of rows they lack; a pass also needs 95 % of all people to be in
+    tested groups.
 
     Other lenses are informational and run with the defaults of their own functions. A lens that a
     criterion of the policy names (``Criterion(lens="extremes", tolerance=0.1)``) has a verdict too:
     a comparison fails when its limit at alpha / m lies beyond the tolerance, with m the number of
     comparisons of all binding questions and lenses, and passes when its limit at alpha lies below.
-    Holm's method counts these tests as comparisons that are not rejected. The projection never
-    passes.
-    *individual*: `individual_test` with the metric of the policy, or a `FairMetric.subspace` of all
-    attributes, features in standard deviations; one-hot features stay a choice of one value;
-    100,000 rows of linear models (20,000 with one-hot features), 2,000 of others. With a tolerance
-    it takes the metric of the policy or the profile interval of a fitted one. *influence*:
-    `influence_audit` of the first metric of the policy that it knows, by attribute, for the group
-    that is worst off; without a model, or beyond 20 million rows times squared features, its
-    marginal scores alone. *extremes*: `extreme_test` of every attribute that is a column of X with
-    the same groups, or of ``counterfactual_score``. A lens that cannot run has a row with the
-    reason. A model without classes gives scores of the positive value.
+    In Holm's adjustment these comparisons count towards the number of tests, as if none had been
+    rejected. The projection lens can fail or be inconclusive, but never passes.
+    *individual*: `individual_test` with the fair metric of the policy, or a `FairMetric.subspace`
+    of all attributes. Features are scaled to standard deviations, and one-hot features keep exactly
+    one 1. At most 100,000 rows are used for a linear model (20,000 with one-hot features), and
+    2,000 for other models. If the criterion has a tolerance, the bounds come from the fair metric
+    of the policy, or from the profile interval of a fitted one.
+    *influence*: for each attribute, `influence_audit` of the worst-off group and the first metric
+    of the policy that it supports. Without a model, or beyond 20 million rows times squared
+    features, it has marginal scores only.
+    *extremes*: `extreme_test` of every attribute that is a column of X with the same groups, or of
+    ``counterfactual_score``.
+    A lens that cannot run appears as a row with the reason. The output of a model without
+    ``classes_`` is read as scores of the positive value.
 
     Examples
     --------
@@ -210,7 +216,7 @@ def audit(
         )
     given = ModelInputs(
         model=model,
-        form=None if X is None else _form(X, data, table),
+        form=None if X is None else _read_features(X, data, table),
         has_counterfactuals=counterfactual_score is not None,
     )
     positive = _positive(chosen, table, pos_label)
@@ -257,31 +263,31 @@ def _run_audit(
         pose_criteria(policy, attributes, computing), table, policy, attributes
     )
     single = [attribute for attribute in attributes if not attribute.is_intersection]
-    bounds = LensTolerances.from_questions(
+    lens_tolerances = LensTolerances.from_questions(
         policy, single, posed_criteria, available_lenses(policy, given, table)
     )
-    family = Family.from_questions(posed_criteria, policy, computing, bounds.n_binding)
+    family = Family.from_questions(posed_criteria, policy, computing, lens_tolerances.n_binding)
     findings = family.findings(posed_criteria)
-    setting = AuditContext(
+    context = AuditContext(
         policy=policy,
         attributes=single,
         computing=computing,
         given=given,
         questions=findings,
-        bounds=replace(bounds, n_tests=family.n_tests),
+        bounds=replace(lens_tolerances, n_tests=family.n_tests),
     )
-    others, results = run_lenses(setting, threshold)
+    lens_findings, results = run_lenses(context, threshold)
     if "permutation" in wanted_lenses(policy):
         findings, tests = with_evidence(posed_criteria, findings, evidence, computing)
         results = tests | results
-    of_rows = base_rates(attributes, computing.pos_label)
-    rates = by_weight(of_rows, attributes, computing.pos_label)
+    rates_of_rows = base_rates(attributes, computing.pos_label)
+    weighted_rates = by_weight(rates_of_rows, attributes, computing.pos_label)
     result = Audit(
-        verdict=overall_verdict([*findings, *others]),
+        verdict=overall_verdict([*findings, *lens_findings]),
         policy=policy,
         questions=findings,
-        others=tuple(others),
-        base_rates=rates,
+        others=tuple(lens_findings),
+        base_rates=weighted_rates,
         attributes=table.feature_names,
         n_rows=table.cells(columns=()).n_rows,
         n_comparisons=family.n_tests,
@@ -292,7 +298,7 @@ def _run_audit(
         bias_audit=bias_audit(table, policy, computing.pos_label)
         if policy.rule == "nyc_ll144"
         else None,
-        rule_report=rule_report(policy, single, of_rows),
+        rule_report=rule_report(policy, single, rates_of_rows),
         request=replace(request, excluded=_excluded(attributes, posed_criteria)),
     )
     notes = [*_notes_of_rows(posed_criteria), *_notes(result, attributes, findings)]
@@ -300,15 +306,15 @@ def _run_audit(
     return replace(result, warnings=tuple(dict.fromkeys(notes)))
 
 
-def _form(X: Any, data: Any, table: AuditTable) -> FeatureForm:
+def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureForm:
     """Return the features of X, checked against the rows of the table."""
     if isinstance(X, str) or (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
         names = [X] if isinstance(X, str) else list(X)
         kind = type(data).__module__.partition(".")[0]
         if kind not in ("pandas", "polars") or hasattr(data, "collect"):
             raise ArgumentTypeError(
-                f"X is {X!r}; accepted: a frame or an array with a row for each of the data, or "
-                "names of columns where data is a frame of pandas or polars",
+                f"X is {X!r}; accepted: a frame or an array with one row for each row of the "
+                "data, or names of columns where data is a frame of pandas or polars",
                 argument="X",
             )
         check_columns(names, list(data.columns), "the data")
@@ -388,7 +394,7 @@ def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
     try:
         values = table.values(role)
     except DataError:
-        return  # Too many values for labels: reading them raises a better error.
+        return  # Too many values for labels: a later check raises a clearer error.
     if len(values) == 2 and all(isinstance(value, str) for value in values):
         first, second = sorted(values)
         raise ArgumentError(

@@ -10,8 +10,8 @@ from ..errors import ArgumentError, DataError
 from ..inference.tolerance import Tolerance
 from ..metrics.metric import Metric
 
-#: The largest difference of means of scores, or of scores and labels, between 0 and 1.
-_WIDEST = {
+#: The largest gap that each metric can have when scores and labels lie between 0 and 1.
+_LARGEST_GAP = {
     "mean_prediction": 1.0,
     "mean_residual": 2.0,
     "mean_absolute_error": 1.0,
@@ -28,11 +28,11 @@ def check_scale(
     classes. A tolerance of 1 or more is in units of the scores, such as dollars; with scores from
     0 to 1 nothing could fail.
     """
-    widest = _WIDEST.get(metric.name)
-    if widest is None or tolerance is None or not table.source.holds_rows:
+    largest_gap = _LARGEST_GAP.get(metric.name)
+    if largest_gap is None or tolerance is None or not table.source.holds_rows:
         return
     limit = tolerance.value
-    found = _other_scale(metric, table.loaded(metric.name), pos_label)
+    found = _other_scale(metric, table.loaded(needed_by=metric.name), pos_label)
     if found is not None and limit < 1:
         role, value, accepted = found
         raise ArgumentError(
@@ -40,10 +40,10 @@ def check_scale(
             f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
             argument=role,
         )
-    if found is None and limit >= widest:
+    if found is None and limit >= largest_gap:
         raise ArgumentError(
             f"tolerance is {limit:g}; accepted for {metric.name} of scores from 0 to 1: a number "
-            f"above 0 and below {widest:g}, because larger gaps do not occur",
+            f"above 0 and below {largest_gap:g}, because larger gaps do not occur",
             argument="tolerance",
         )
 
@@ -51,7 +51,7 @@ def check_scale(
 def _other_scale(
     metric: Metric, table: AuditTable, pos_label: Label
 ) -> tuple[str, float, str] | None:
-    """Return the first score or label that is not a share or class, or None.
+    """Return the first score outside 0 to 1, or the first label other than 0 and 1, or None.
 
     The result has its role, its value, and what is accepted.
     """

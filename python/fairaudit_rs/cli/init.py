@@ -73,19 +73,19 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
             f"--output is {output}, which exists already; accepted: a new name", argument="output"
         )
     check_target("--output", output)
-    given = {**given, "delimiter": _separator(data, given)}
+    given = {**given, "delimiter": _delimiter(data, given)}
     given = {**given, "skip_lines": _lines_above(data, given)}
     columns, read_as_missing = _read_columns(data, given)
     if given["counts"] is None:
         warn_of_names(column.name for column in columns if column.is_number)
-    combine = _exclusive(data, given, combinations_of(columns))
+    combine = _mutually_exclusive_sets(data, given, combinations_of(columns))
     proposal = Proposal.from_columns(columns, combine=combine)
     _say_candidates(proposal)
     if _is_terminal():
         proposal = _ask_roles(proposal, combine)
         favourable = favourable or _ask_favourable(proposal)
     if proposal.lacking() is not None:
-        raise DataError(_explain_gap(data, proposal), argument="data")
+        raise DataError(_explain_missing_roles(data, proposal), argument="data")
     if favourable is not None:
         _check_favourable(favourable, proposal)
     for role, found in proposal.roles.items():
@@ -124,7 +124,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _separator(data: str, given: Mapping[str, Any]) -> str | None:
+def _delimiter(data: str, given: Mapping[str, Any]) -> str | None:
     """Return the delimiter: the given one, or the one in the first line."""
     form = options.text_format(dict(given))[1]
     if form.delimiter is not None:
@@ -139,7 +139,7 @@ def _separator(data: str, given: Mapping[str, Any]) -> str | None:
 
 
 def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
-    """Return the number of lines to skip; refuse files without names of columns."""
+    """Return how many lines above the header to skip; raise an error if there is no header."""
     form = options.text_format(dict(given))[1]
     rows = [] if form.columns else first_rows(data, form)
     if has_no_names(rows):
@@ -160,21 +160,19 @@ def _lines_above(data: str, given: Mapping[str, Any]) -> int | None:
 
 
 def _read_columns(data: str, given: Mapping[str, Any]) -> tuple[list[FileColumn], tuple[str, ...]]:
-    """Return the columns, and the texts that are read as missing without an option."""
+    """Return the columns, and the texts (such as "?") that are missing although not given."""
     form = options.text_format(dict(given))[1]
     columns = _columns(data, form, given["counts"])
     names = [column.name for column in columns]
     if are_cells(names):
         raise DataError(
-            f"{data} holds counts that fairaudit tabulate wrote, whose columns are known. Run "
-            f"fairaudit audit {shlex.quote(data)}",
+            f"{data} is a table of counts that fairaudit tabulate wrote and needs no policy "
+            f"proposal for its columns. Run fairaudit audit {shlex.quote(data)}",
             argument="data",
         )
     hint = hint_of(names)
     if hint:
-        raise DataError(
-            f"data from {data} have one column, {columns[0].name!r}{hint}", argument="data"
-        )
+        raise DataError(f"{data} has only one column, {columns[0].name!r}{hint}", argument="data")
     read_as_missing = () if form.missing else missing_texts(columns)
     if read_as_missing:
         columns = _columns(data, replace(form, missing=read_as_missing), given["counts"])
@@ -194,10 +192,13 @@ def _columns(data: str, form: TextFormat, counts: str | None) -> list[FileColumn
     return columns_of(frame, counts)
 
 
-def _exclusive(
+def _mutually_exclusive_sets(
     data: str, given: Mapping[str, Any], found: Mapping[str, list[FileColumn]]
 ) -> dict[str, list[FileColumn]]:
-    """Return the 0/1 columns that exclude each other in all rows; print which do not."""
+    """Return the sets of 0/1 columns in which no row has more than one 1.
+
+    Print why the other sets are not combined.
+    """
     form, exclusive = options.text_format(dict(given))[1], {}
     for name, columns in found.items():
         combine = {name: [column.name for column in columns]}
@@ -227,7 +228,7 @@ def _say_candidates(proposal: Proposal) -> None:
     print_text("")
 
 
-def _explain_gap(data: str, proposal: Proposal) -> str:
+def _explain_missing_roles(data: str, proposal: Proposal) -> str:
     """Return the message about roles that were not found, with what to do."""
     what = proposal.lacking()
     if what == "decisions or labels":
@@ -322,7 +323,11 @@ def _ask_favourable(proposal: Proposal) -> str | None:
 
 
 def _audit_command(
-    data: str, output: Path, given: Mapping[str, Any], incomplete: Sequence[str], cut: str | None
+    data: str,
+    output: Path,
+    given: Mapping[str, Any],
+    incomplete: Sequence[str],
+    threshold: str | None,
 ) -> str:
     """Return the command that audits the same file in the same way."""
     words = ["fairaudit audit", shlex.quote(data)]
@@ -334,8 +339,8 @@ def _audit_command(
             words.append(_option(option, str(given[name])))
     if given["missing"]:
         words.append(_option("missing", ",".join(given["missing"])))
-    if cut is not None:
-        words.append(_option("cut", cut))
+    if threshold is not None:
+        words.append(_option("cut", threshold))
     if incomplete:
         kept = " and ".join(f"not {column_text(name)} is missing" for name in incomplete)
         words.append(_option("where", kept))

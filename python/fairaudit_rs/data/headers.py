@@ -1,4 +1,4 @@
-"""Detect whether the first line of a text file holds column names or already values."""
+"""Detect whether the first line of a text file holds column names or data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def has_no_names(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def has_names_below(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the second row holds the names: texts above numeric columns."""
+    """Return whether the second row is the header.
+
+    It is if it holds texts where the rows below hold numbers, in most columns.
+    """
     if len(rows) < 3 or has_no_names(rows):
         return False
     columns = list(_columns(rows[1:]))

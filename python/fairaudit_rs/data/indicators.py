@@ -17,14 +17,14 @@ class Indicator(str):
 
     column: str
     value: Any
-    #: All values that the column may have; None if other values are allowed, without indicator.
+    #: All values that the column may have. None if it may have others, whose indicators are all 0.
     known: tuple[Any, ...] | None
 
     def __new__(cls, column: str, value: Any, known: tuple[Any, ...] | None) -> Indicator:
         """Make the name in the style of scikit-learn."""
-        level = super().__new__(cls, f"{column}_{value}")
-        level.column, level.value, level.known = column, value, known
-        return level
+        name = super().__new__(cls, f"{column}_{value}")
+        name.column, name.value, name.known = column, value, known
+        return name
 
     def __getnewargs__(self) -> tuple[str, Any, tuple[Any, ...] | None]:  # type: ignore[override]
         return self.column, self.value, self.known
@@ -55,4 +55,5 @@ class Indicator(str):
 
 
 def _same(value: Any, other: Any) -> bool:
+    """Return whether two values are equal; a text never equals a number."""
     return isinstance(value, str) == isinstance(other, str) and bool(value == other)

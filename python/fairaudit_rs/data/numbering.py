@@ -1,4 +1,4 @@
-"""Number distinct values from 0, block by block to save memory."""
+"""Replace values by integer codes 0, 1, ..., in blocks of rows to save memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 #: Rows per block.
 _PART = 1 << 18
-#: A lookup table is used if it has at most this many entries per row.
+#: A lookup table is used if the integers span at most this many times the number of rows, plus one
+#: block.
 _PER_ROW = 4
 
 
@@ -22,7 +23,8 @@ def split_ranges(n: int) -> Iterator[slice]:
 def number_values(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     """Return each value's rank among the distinct ones, and the number of distinct values.
 
-    Same as ``np.unique`` (all NaN are equal), but with less memory.
+    The same codes as ``np.unique(values, return_inverse=True)``, with all NaN equal, but with less
+    memory.
     """
     if values.dtype.kind in "biu" and len(values):
         low, high = int(values.min()), int(values.max())

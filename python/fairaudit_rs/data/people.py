@@ -41,7 +41,7 @@ class People:
     def of_cells(
         cls, groups: Sequence[GroupKey], group: NDArray[Any], count: NDArray[Any]
     ) -> People:
-        """Add up rows without weights."""
+        """Add up cells, each with its number of rows; without weights, a row is one person."""
         sizes = np.bincount(group, weights=count, minlength=len(groups)).tolist()
         number = dict(zip(groups, sizes, strict=True))
         return cls(number, number)

@@ -1,8 +1,8 @@
 """Keys of rows by content, for orders and samples that do not depend on the order of the rows.
 
-A row's hash combines its values, column by column. Its key is a hash of its hash, a seed and its
-number among the rows with the same values. So rows with equal values are drawn one by one, as if
-they differed, and are interchangeable.
+A row's hash combines its values, column by column. Its key is a hash of that hash, a seed, and the
+row's index among rows with the same values. So duplicate rows get different keys and are sampled
+individually, and it does not matter which duplicate gets which key.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def row_keys(hashes: Hashes, seed: int) -> Hashes:
     ordered = hashes[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     sizes = np.diff(np.append(starts, len(ordered)))
-    number = np.empty(len(hashes), dtype=np.uint64)
-    number[order] = np.arange(len(ordered)) - np.repeat(starts, sizes)
-    return _mixed(_mixed(hashes + np.uint64(seed)) + number * _STEP)
+    rank_among_equal = np.empty(len(hashes), dtype=np.uint64)
+    rank_among_equal[order] = np.arange(len(ordered)) - np.repeat(starts, sizes)
+    return _mixed(_mixed(hashes + np.uint64(seed)) + rank_among_equal * _STEP)
 
 
 def content_order(columns: Sequence[Column]) -> NDArray[np.intp]:
@@ -52,7 +52,10 @@ def content_order(columns: Sequence[Column]) -> NDArray[np.intp]:
 
 
 def unit_hashes(units: NDArray[np.integer], hashes: Hashes) -> Hashes:
-    """Return for each row the hash of all rows of its unit, whatever the name of the unit."""
+    """Return for each row a hash of the contents of all rows of its unit (cluster).
+
+    The identifier of the unit does not matter.
+    """
     sums = np.zeros(int(units.max(initial=-1)) + 1, dtype=np.uint64)
     np.add.at(sums, units, _mixed(hashes))
     return np.asarray(sums[units])
@@ -67,7 +70,7 @@ def _mixed(values: Hashes) -> Hashes:
 def _bits(column: Column) -> Hashes:
     """Return 64 bits for each value of a column, equal for equal values."""
     if isinstance(column, EncodedColumn):
-        known = [_of_label(label) for label in column.labels]
+        known = [_label_hash(label) for label in column.labels]
         return np.array([*known, _MISSING], dtype=np.uint64)[column.codes]
     if column.dtype == np.uint64:
         return column
@@ -76,8 +79,8 @@ def _bits(column: Column) -> Hashes:
         values = column.astype(np.float64) + 0.0
         return np.where(np.isnan(values), _MISSING, values.view(np.uint64))
     labels, codes = np.unique(column.astype(str), return_inverse=True)
-    return np.array([_of_label(label) for label in labels], dtype=np.uint64)[codes]
+    return np.array([_label_hash(label) for label in labels], dtype=np.uint64)[codes]
 
 
-def _of_label(label: object) -> int:
+def _label_hash(label: object) -> int:
     return int.from_bytes(hashlib.blake2b(str(label).encode(), digest_size=8).digest(), "big")

@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 
 _BINS = 10
 #: Rows added to every level or bin, so that none is empty.
-_MORE = 0.5
+_PSEUDOCOUNT = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Quality(Result):
-    """How similar generated rows are to real ones: the columns of Table III of the paper.
+    """How similar generated rows are to real ones: Table III of Monjezi et al. (2025).
 
     Attributes
     ----------
@@ -40,8 +40,9 @@ class Quality(Result):
     column_score : float
         The mean of the column scores.
     frechet : float
-        The Frechet distance between the normal laws with the means and covariances of both, over
-        standardised numbers and flags of levels: 0 if these are equal.
+        The Frechet distance between two normal distributions that have the means and covariances
+        of the real and of the generated rows (standardised numbers, and levels as 0/1 columns): 0
+        if means and covariances agree.
     detection_auc : float
         How well a ridge logistic regression of numbers and flags separates held-out generated rows
         from real ones: 0.5 if it cannot.
@@ -131,13 +132,14 @@ def generator_quality(
         Rows with the same columns. For a fair comparison, use real rows that the generator did not
         learn.
     target : str, optional
-        The name of a column of two levels, for F1; the later level (in order of size or text) is
-        the positive one.
+        The name of a column of two levels, for F1; the larger number, or the later text in
+        alphabetical order, is the positive level.
     test : frame or array, optional
         Real rows on which both models are scored, for F1; needed with `target`.
     estimator : object, optional
-        A classifier with `fit` and `predict`, for numbers and labels 0 and 1; a copy is fitted to
-        each kind of rows. The default is a ridge logistic regression.
+        A classifier with `fit` and `predict` that takes a numeric matrix and labels 0 and 1. One
+        copy is fitted to the real rows and one to the generated rows. The default is a ridge
+        logistic regression.
     n_folds : int
         Folds of the cross-fitted detection.
     rng : None, int, SeedSequence, Generator or RandomState
@@ -187,7 +189,7 @@ def generator_quality(
     both = [design.matrix(table) for table in (rows.values, values)]
     label = np.repeat([0.0, 1.0], [len(rows), len(values)])
     detected = cross_fitted_auc(np.concatenate(both), label, n_folds, stream_of(seed))
-    f1 = _f1s(rows, values, target, test, estimator)
+    f1 = _f1_real_and_generated(rows, values, target, test, estimator)
     return Quality(
         column_scores=scores,
         column_score=float(np.mean(list(scores.values()))),
@@ -204,7 +206,7 @@ def generator_quality(
 
 
 def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
-    """Return the Kullback-Leibler divergence of generated from real values of a column."""
+    """Return the Kullback-Leibler divergence KL(real || generated) of a column."""
     column, real = rows.columns[place], rows.values[:, place]
     if column.kind == "levels":
         # Levels that no real row has are merged into one, with code 0.
@@ -217,7 +219,7 @@ def _divergence(rows: MixedRows, place: int, generated: Floats) -> float:
         n_bins = len(cuts) + 1
         codes = [np.searchsorted(cuts, sample, side="right") for sample in (real, generated)]
     p, q = (
-        (np.bincount(code, minlength=n_bins) + _MORE) / (len(code) + _MORE * n_bins)
+        (np.bincount(code, minlength=n_bins) + _PSEUDOCOUNT) / (len(code) + _PSEUDOCOUNT * n_bins)
         for code in codes
     )
     return max(float(p @ np.log(p / q)), 0.0)
@@ -234,7 +236,7 @@ def _frechet(real: Floats, generated: Floats) -> float:
     return max(float(distance), 0.0)
 
 
-def _f1s(
+def _f1_real_and_generated(
     rows: MixedRows, generated: Floats, target: str | None, test: Any, estimator: Any
 ) -> tuple[float, float]:
     """Return the F1 on test rows of models trained on real and on generated rows."""

@@ -1,4 +1,7 @@
-"""Computes losses, loss ratios and audit values from a flow, at its ends and along its path."""
+"""Compute losses before, along and after a flow, and audit values: ratios of losses or errors.
+
+The flow moves each row towards a similar individual whom the model treats worse.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,10 @@ class Losses:
 
     @property
     def error_rates(self) -> tuple[float, float]:
-        """The shares of wrong decisions before and after; NaN after where a loss has no value."""
+        """The shares of wrong decisions before and after the flow.
+
+        The second is NaN if a row of positive weight has no loss after the flow.
+        """
         n = len(self.start)
         if self.sample is not None:
             before, after = (
@@ -76,16 +82,16 @@ class Losses:
         if self.sample is not None:
             if self.ratio == "error_rate" and self.ends_unknown:
                 return AuditValue(math.nan, math.nan, interval=interval)
-            return self._units.value(interval, self.ratio == "error_rate")
+            return self._unit_sums.value(interval, self.ratio == "error_rate")
         if self.ratio == "loss":
-            return AuditValue(*mean_ratio(self._measured_ratios, self.ddof), interval=interval)
+            return AuditValue(*mean_ratio(self._ratios_used, self.ddof), interval=interval)
         if np.isnan(self.end).any():
             return AuditValue(math.nan, math.nan, interval=interval)
         return AuditValue(*self._error_ratio(-1), interval=interval, of_rates=True)
 
     @cached_property
-    def _units(self) -> IndependentUnits:
-        """The sums over the independent units."""
+    def _unit_sums(self) -> IndependentUnits:
+        """Loss ratios, or errors, summed by independent unit: a cluster or a weighted row."""
         assert self.sample is not None
         if self.ratio == "loss":
             return self.sample.units(self.ratios)
@@ -93,18 +99,20 @@ class Losses:
         return self.sample.units(after, before)
 
     def few(self) -> str | None:
-        """Return why there is no standard error, if clusters or weighted rows are too few."""
-        return None if self.sample is None else self._units.few()
+        """Return why there is no standard error (too few clusters or weighted rows), or None."""
+        return None if self.sample is None else self._unit_sums.few()
 
     def along(
         self, interval: str, last: AuditValue, sums: PathSums | None = None
     ) -> list[AuditValue]:
-        """Return the audit value after each recorded step, the last one as given."""
+        """Return the audit value after each recorded step; ``last`` is that of the last step."""
         if sums is not None:
             return [*sums.values(interval)[:-1], last]
         points = range(len(self.path.wrong_end) - 1)
-        entries = self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, points)
-        values = [AuditValue(*entry, interval=interval) for entry in entries]
+        estimates_and_variances = (
+            self._mean_ratios() if self.ratio == "loss" else map(self._error_ratio, points)
+        )
+        values = [AuditValue(*pair, interval=interval) for pair in estimates_and_variances]
         return [*values[: len(points)], last]
 
     def _mean_ratios(self) -> list[tuple[float, float]]:
@@ -122,27 +130,25 @@ class Losses:
         return error_ratio_of_counts(len(self.start), *counts, self.ddof)
 
     def skew(self) -> SkewCorrection:
-        """Return the skewness correction; the audit value must be a number."""
+        """Return the skewness correction; the audit value must not be NaN."""
         if self.sample is not None:
-            return self._units.skew()
+            return self._unit_sums.skew()
         if self.ratio == "loss":
-            return SkewCorrection.of_mean(self._measured_ratios)
+            return SkewCorrection.of_mean(self._ratios_used)
         return SkewCorrection.of_rates(self.wrong_start, self.wrong_end)
 
     @property
-    def _measured_ratios(self) -> Floats:
+    def _ratios_used(self) -> Floats:
         """The ratios that enter the audit value."""
         return self.ratios[np.isfinite(self.ratios)] if self.paper else self.ratios
 
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None
     ) -> tuple[Floats, Floats]:
-        """Return bootstrap replicates of the last audit value, with their variances."""
+        """Return replicates of the audit value at the end, and the variance of each replicate."""
         if self.sample is not None:
-            return self._units.bootstrap(n_resamples, seed, n_threads)
+            return self._unit_sums.bootstrap(n_resamples, seed, n_threads)
         if self.ratio == "loss":
-            return bootstrap_mean(
-                self._measured_ratios, None, n_resamples, seed, n_threads, self.ddof
-            )
+            return bootstrap_mean(self._ratios_used, None, n_resamples, seed, n_threads, self.ddof)
         columns = self.wrong_end.astype(np.float64), self.wrong_start.astype(np.float64)
         return bootstrap_mean(*columns, n_resamples, seed, n_threads, self.ddof)

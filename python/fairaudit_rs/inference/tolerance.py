@@ -1,9 +1,9 @@
-"""P-values of "beyond the tolerance" and "within the tolerance", and the bounds they imply.
+"""The tolerance of a gap, the p-values for failing and passing it, and the bounds they imply.
 
 Both combine one-sided p-values at the two ends of the tolerance: -tol and tol of a difference, rho
 and 1 / rho of a ratio. Each pair is tested on the side of its observed gap, as if its groups were
-ordered so that the gap is positive. With a fixed order, a true gap of -tol would be called larger
-in 26 % of audits at the 5 % level.
+ordered so that the gap is positive. With a fixed order of the groups, a true gap of exactly -tol
+would be declared beyond the tolerance in 26 % of audits at the 5 % level.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .pvalues import LEAST, normal_of_tail
 
 #: Largest absolute logarithm of a ratio that is searched.
 FARTHEST_RATIO = 350.0
-#: Relative precision of bounds; absolutely, a thousandth of it times the width of the search.
+#: Relative precision of a bound. A bracket is also closed at 1e-3 times this times its first width.
 _PRECISION = 1e-9
 #: The largest p-value with a finite normal quantile.
-_MOST_P = 1 - 1e-15
+_MAX_PVALUE = 1 - 1e-15
 _STEPS = 200
 
 
@@ -45,12 +45,12 @@ class Tolerance:
 
 
 class TolerancePValues(NamedTuple):
-    """One-sided p-values of a gap at both ends of a tolerance, in both directions."""
+    """Four one-sided p-values: at each end of a tolerance, of "at most" and "at least" this end."""
 
-    #: P-values of "at most the lower end", P(-tol), and "at least the lower end".
+    #: P-values of "the gap is at most the lower end", P(-tol), and "is at least", P'(-tol).
     at_most_low: float
     at_least_low: float
-    #: P-values of "at most the upper end", P(tol), and "at least the upper end", P'(tol).
+    #: P-values of "the gap is at most the upper end", P(tol), and "is at least", P'(tol).
     at_most_high: float
     at_least_high: float
 
@@ -68,14 +68,14 @@ class TolerancePValues(NamedTuple):
     def p_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio does not lie beyond the tolerance" on one side.
 
-        With ``below``, of "at least rho", P'(rho) = Phi(z(rho)); otherwise of "at most 1 / rho".
+        With ``below``, the null hypothesis is "ratio >= rho", otherwise "ratio <= 1 / rho".
         """
         return self.at_least_low if below else self.at_most_high
 
     def p_not_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio lies beyond the tolerance" on one side.
 
-        With ``below``, of "at most rho", P(rho) = 1 - Phi(z(rho)); otherwise of "at least 1 / rho".
+        With ``below``, the null hypothesis is "ratio <= rho", otherwise "ratio >= 1 / rho".
         """
         return self.at_most_low if below else self.at_least_high
 
@@ -106,10 +106,10 @@ def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float)
 def smallest_shown(
     p_pass: Callable[[float], float], level: float, seen: float, most: float
 ) -> float:
-    """Return the upper bound of a gap: the smallest tolerance within which it is shown to lie.
+    """Return the upper bound of a gap: the smallest tolerance that passes at a level.
 
-    ``p_pass`` decreases with the tolerance from the observed gap to the largest possible gap, which
-    is the answer if the gap cannot be shown to lie within any tolerance.
+    ``p_pass`` decreases in the tolerance between the observed gap ``seen`` and the largest possible
+    gap ``most``. The result is ``most`` if no tolerance passes.
     """
     if seen >= most:
         return most
@@ -131,8 +131,11 @@ def fewest_resamples(n_tests: int, level: float) -> int:
 
 
 def _z_of(pvalue: float) -> float:
-    """Return the normal quantile of a p-value, which is nearly linear in the distance."""
-    return normal_of_tail(min(max(pvalue, LEAST), _MOST_P))
+    """Return the normal quantile of a p-value.
+
+    It is nearly linear in the tolerance, so that the root search needs few steps.
+    """
+    return normal_of_tail(min(max(pvalue, LEAST), _MAX_PVALUE))
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
@@ -151,7 +154,7 @@ def _crossing(rising: Callable[[float], float], low: float, high: float) -> tupl
         share = at_low / (at_low - at_high) if at_high > at_low else 0.5
         if moved > 2 or not 0 < share < 1:
             share, moved = 0.5, 0
-        # At least half the required width from both ends, so that the bracket closes on both sides.
+        # At least half the required width from each end; otherwise one end might never move.
         middle = min(max(low + share * (high - low), low + close / 2), high - close / 2)
         value = rising(middle)
         new_side = -1 if value <= 0 else 1

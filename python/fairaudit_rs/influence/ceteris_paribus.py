@@ -1,9 +1,13 @@
-"""Ceteris-paribus scores: the effect of one feature with all others held fixed (Definition 5).
+"""Ceteris-paribus scores: the effect of one feature with all others held fixed.
 
-gamma = E[psi(b, X_-j) - psi(a, X_-j)] over the rows of the target group, with psi(x) the
-conditional mean of the influence. The estimate is doubly robust: consistent if either P(Y = 1 | X)
-or P(x_j = b | X_-j) is. Its standard error is the larger of two: from the influence function, and
-from stacked estimating equations, which include the error of the two regressions.
+This is Definition 5 of Wang, Ustun and Calmon (2019). The score of value b of feature j against
+value a is gamma = E[psi(b, X_-j) - psi(a, X_-j)] over the rows of the target group, where X_-j are
+the other features and psi(x) is the mean influence of rows with features x. The estimate is doubly
+robust: consistent if either P(Y = 1 | X) or P(x_j = b | X_-j) is. Its standard error is the larger
+of two: from the influence function, and from stacked estimating equations, which include the error
+of the two regressions.
+
+An arm is one value of a feature, as in a trial.
 """
 
 from __future__ import annotations
@@ -24,13 +28,16 @@ from .rates import N_TERMS, MeasureValue, RateValue
 Floats = NDArray[np.float64]
 Predict = Callable[[Floats], Floats]
 
-#: If one row has a larger share of the weights 1 / e of an arm, there is no overlap.
+#: A score is refused for lack of overlap if one row has more than this share of an arm's
+#: inverse-probability weights 1 / e, with e = P(x_j = value | other features).
 _LARGEST_SHARE = 0.1
-#: The total weight 1 / e of an arm, divided by the number of rows; 1 with overlap.
-_STAND_FOR = (0.8, 1.25)
-#: The least share of the variance of a feature that the others may leave unexplained.
+#: Accepted range of an arm's total weight 1 / e divided by the number of rows, about 1 if there is
+#: overlap.
+_WEIGHT_RANGE = (0.8, 1.25)
+#: If the other features leave less than this share of a feature's variance unexplained, it has no
+#: score.
 _LEAST_REST = 0.01
-#: A variance below this share of the squared mean is rounding.
+#: A variance below this share of the squared mean is treated as 0 (a rounding error).
 _ROUNDING = 1e-24
 #: The fewest rows of either label in an arm.
 _FEWEST = 10.0
@@ -70,7 +77,8 @@ class FeatureArm:
 
     #: 1 for rows with the value, else 0.
     inside: Floats
-    #: With the value set in all rows: features by kind, then scores and P(Y = 1 | X) by row.
+    #: With the value set in all rows: the changed features of each distinct feature
+    #: row; the score of the model and P(Y = 1 | X), both by row.
     moved: Floats
     score: Floats
     label: Floats
@@ -90,8 +98,9 @@ class HeldFixedEstimate:
     df: float
     #: The influence values behind the standard error, by kind and fold.
     influence: Floats
+    #: The error from the influence function.
     plain_error: float
-    #: NaN if the influence of the regressions is unknown.
+    #: The error that includes the regressions; NaN if their influence is unknown.
     stacked_error: float
     refusal: str
 
@@ -101,7 +110,7 @@ class Nuisances:
     """P(Y = 1 | X) of the target group, shared by all features; fitted on first use."""
 
     rows: RowsByFold
-    #: Whether the measure uses labels.
+    #: Whether the regression is needed: only if the measure uses labels.
     needed: bool = True
     #: The estimator of regressions; None: the default.
     estimator: Any = None
@@ -116,7 +125,10 @@ class Nuisances:
         )
 
     def label_at(self, moved: Floats) -> Floats:
-        """Return P(Y = 1 | X) of all rows, with these features in place of those of their kinds."""
+        """Return P(Y = 1 | X) of every row, with ``moved`` in place of the features.
+
+        ``moved`` has one line for each distinct feature row.
+        """
         return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
 
 
@@ -172,18 +184,18 @@ def contrast_score(
     rows, arms = nuisances.rows, [low, high]
     estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
     n, count = rows.n_rows, rows.count
-    errors, taken = [math.sqrt(float(count @ plain**2)) / n, math.nan], plain
+    errors, chosen_influence = [math.sqrt(float(count @ plain**2)) / n, math.nan], plain
     change = _regression_influence(rows, nuisances.outcome, arms, by_label, by_share)
     if change is not None:
         stacked = plain + change
         errors[1] = math.sqrt(float(count @ stacked**2)) / n
-        taken = plain if errors[0] >= errors[1] else stacked
-    square, fourth = float(count @ taken**2), float(count @ taken**4)
+        chosen_influence = plain if errors[0] >= errors[1] else stacked
+    square, fourth = float(count @ chosen_influence**2), float(count @ chosen_influence**4)
     return HeldFixedEstimate(
         estimate=estimate,
         standard_error=float(np.nanmax(errors)),
         df=square**2 / fourth if fourth > 0 else math.nan,
-        influence=taken,
+        influence=chosen_influence,
         plain_error=errors[0],
         stacked_error=errors[1],
         refusal=_refusal(rows, arms, value.measure.needs_labels),
@@ -193,9 +205,10 @@ def contrast_score(
 def plug_in(
     nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
 ) -> HeldFixedEstimate:
-    """Return the score of the paper: the mean change of psi, as if P(Y = 1 | X) were known.
+    """Return the score of the paper: the mean change of psi between the two values.
 
-    Its standard error is that of a plain mean and far too small: for comparison only.
+    It ignores the estimation error of P(Y = 1 | X). Its standard error is that of a plain mean and
+    far too small: for comparison only.
     """
     rows = nuisances.rows
     levels = [_level_and_slope(arm, value.coefficients) for arm in (low, high)]
@@ -262,11 +275,14 @@ def _doubly_robust(
 ) -> tuple[float, Floats, list[Floats], list[Floats]]:
     """Return the score, its influence values, and its derivatives by the linear predictors.
 
-    The derivatives are lists by arm, of one number per row: by the predictor of P(Y = 1 | X) with
-    the value of the arm set, and by that of the share at the features as they are.
+    Both derivatives have one array per arm with one number per row: with respect to the linear
+    predictor of P(Y = 1 | X) when the value of the arm is set, and with respect to that of the
+    share of the arm at the observed features.
 
-    s_v = c0 + c1 h + 1{x = v} / e c1 (y - h) with E[u | x] = c0 + c1 h, the same of b with d0, d1;
-    gamma = mean(s_b - s_a) / B.
+    With value v of the feature set, h_v = P(Y = 1 | X) and E[u | x] = c0 + c1 h_v, where
+    u = a - R b for a rate R with numerator a and denominator b. With e_v the share of v and
+    B = mean(b), s_v = c0 + c1 h_v + 1{x = v} / e_v c1 (y - h_v), and
+    gamma = mean(s_high - s_low) / B. The influence also uses s_v with b in place of u.
     """
     n, count = rows.n_rows, rows.count
     estimate, influence = 0.0, np.zeros(len(count))
@@ -276,12 +292,16 @@ def _doubly_robust(
         of_b = [_augmented(rows, arm, rate.denominator) for arm in arms]
         difference = of_u[1] - of_u[0]
         gamma = float(count @ difference) / n / rate.mean_denominator
-        base_gap = float(count @ (of_b[1] - of_b[0])) / n
+        denominator_difference = float(count @ (of_b[1] - of_b[0])) / n
         u, b = rows.terms @ rate.deviation, rows.terms @ rate.denominator
-        own = difference - gamma * rate.mean_denominator - base_gap * u / rate.mean_denominator
-        own -= gamma * (b - rate.mean_denominator)
+        row_influence = (
+            difference
+            - gamma * rate.mean_denominator
+            - denominator_difference * u / rate.mean_denominator
+        )
+        row_influence -= gamma * (b - rate.mean_denominator)
         estimate += weight * gamma
-        influence += weight / rate.mean_denominator * own
+        influence += weight / rate.mean_denominator * row_influence
         for place, (arm, sign) in enumerate(zip(arms, (-1.0, 1.0), strict=True)):
             of_label, of_share = _derivatives(rows, arm, rate)
             by_label[place] += sign * weight / rate.mean_denominator * of_label
@@ -290,7 +310,10 @@ def _doubly_robust(
 
 
 def _level_and_slope(arm: FeatureArm, coefficients: Floats) -> tuple[Floats, Floats]:
-    """Return c0 and c1: the mean of a combination of terms given x, in the arm, is c0 + c1 h."""
+    """Return c0 and c1 such that terms with these coefficients have the mean c0 + c1 h.
+
+    The mean is given x with the value of the arm, and h = P(Y = 1 | X).
+    """
     assert len(coefficients) == N_TERMS
     one, label, score, both = coefficients
     return one + score * arm.score, label + both * arm.score
@@ -322,7 +345,7 @@ def _refusal(rows: RowsByFold, arms: list[FeatureArm], labels: bool) -> str:
         weights = 1 / arm.share[inside]
         # With overlap, the rows with the value represent all rows.
         stand_for = float(rows.count[inside] @ weights) / rows.n_rows
-        if not _STAND_FOR[0] <= stand_for <= _STAND_FOR[1]:
+        if not _WEIGHT_RANGE[0] <= stand_for <= _WEIGHT_RANGE[1]:
             return (
                 f"rows with one of its values stand for {100 * stand_for:.0f} % of all: no overlap"
             )

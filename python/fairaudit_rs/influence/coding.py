@@ -1,4 +1,4 @@
-"""Encode features as columns of numbers: of the audited rows, and of later rows for a repair."""
+"""Encode features as numeric columns, and decode them, for audited rows and for new rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from .levels import (
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-#: A column for native code: numbers, codes with the value of each, or a matrix and a column of it.
+#: A column as passed to native code: numbers; codes and the value of each code; or a matrix and the
+#: index of the column in it.
 NativeColumn: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
 
 
@@ -58,7 +59,7 @@ class Code(Protocol):
 
     @property
     def ones(self) -> list[float]:
-        """The value that counts as 1 in each column that has two values."""
+        """For each native column that has two values, the raw value that is encoded as 1."""
         ...
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
@@ -68,7 +69,11 @@ class Code(Protocol):
 
 @dataclass(frozen=True)
 class NumberCode:
-    """A number: 0 and 1 for the lower and the higher of two values, else unchanged."""
+    """A numeric feature.
+
+    Two distinct values are encoded as 0 (the lower) and 1 (the higher); otherwise the numbers are
+    unchanged.
+    """
 
     name: str
     kind: Kind
@@ -102,7 +107,11 @@ class NumberCode:
 
 @dataclass(frozen=True)
 class TextCode:
-    """Text or booleans: a column for each level, or one for the last of two."""
+    """Text or booleans.
+
+    Three or more levels have a 0/1 column each. Two levels (or one) have one column, which is 1
+    for the level stored first (the last in sorted order).
+    """
 
     name: str
     kind: Kind
@@ -114,24 +123,24 @@ class TextCode:
         """Return a column for each level; a new level has 0 in all of them."""
         named, codes = levels_of(self.name, data[self.name], self.is_truth)
         codes = codes if rows is None else codes[rows]
-        place = np.array([*(self._place(name) for name in named), -1])[codes]
+        level_index = np.array([*(self._level_index(name) for name in named), -1])[codes]
         if self.kind == "binary":
             # The first level is the high one; a new level lies halfway between both.
-            return [np.array([1.0, 0.0, 0.5])[place]]
-        return [(place == k).astype(np.float64) for k in range(len(self.levels))]
+            return [np.array([1.0, 0.0, 0.5])[level_index]]
+        return [(level_index == k).astype(np.float64) for k in range(len(self.levels))]
 
     def native_columns(self, data: Mapping[str, Column]) -> list[NativeColumn]:
-        """Return the codes with a table for each level; booleans are unchanged."""
+        """Return, for each column, the text codes and the value of every code, or the booleans."""
         column = data[self.name]
         if not isinstance(column, EncodedColumn):
             return [column]
-        places = [self._place(name) for name in (*map(str, column.labels), None)]
+        places = [self._level_index(name) for name in (*map(str, column.labels), None)]
         n_columns = 1 if self.kind == "binary" else len(self.levels)
         return [(column.codes, [float(at == k) for at in places]) for k in range(n_columns)]
 
     @property
     def ones(self) -> list[float]:
-        """1; 0 for booleans that are never true."""
+        """1 for every column; 0 for a boolean column that is always false."""
         if self.kind == "binary":
             return [0.0 if self.labels[0] is False else 1.0]
         return [1.0] * len(self.levels)
@@ -147,8 +156,8 @@ class TextCode:
         """Return whether the data are booleans, not text."""
         return all(isinstance(label, bool) for label in self.labels)
 
-    def _place(self, name: str | None) -> int:
-        """Return the position of a level (None: the missing value), -1 for a new one."""
+    def _level_index(self, name: str | None) -> int:
+        """Return the index of a level (None: the missing value), -1 for a new one."""
         if name is None:
             return self.labels.index(None) if None in self.labels else -1
         known = name in self.levels and self.labels[self.levels.index(name)] is not None
@@ -157,7 +166,7 @@ class TextCode:
 
 @dataclass(frozen=True)
 class SetCode:
-    """Columns of 0 and 1 of which at most one is 1: the levels of one feature."""
+    """Several 0/1 columns that form one feature; in each row at most one of them is 1."""
 
     name: str
     kind: Kind
@@ -165,7 +174,7 @@ class SetCode:
     members: tuple[str, ...]
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
-        """Return the members, and a column of the rows in none of them if that is a level."""
+        """Return the member columns, and one for rows with no 1 in any of them if there are any."""
         columns = [check_numbers(member, data[member]) for member in self.members]
         columns = columns if rows is None else [column[rows] for column in columns]
         if len(self.levels) > len(self.members):
@@ -197,7 +206,7 @@ class CombinedCode:
     kind: Kind
     levels: tuple[str, ...]
     members: tuple[Code, ...]
-    #: For each level, the position of the level of each member.
+    #: For each combination, the index of its level in each member.
     combinations: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -205,7 +214,7 @@ class CombinedCode:
         cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]
     ) -> CombinedCode:
         """Return the encoding of the combinations that occur."""
-        places = np.column_stack([_level_numbers(member, data, None) for member in members])
+        places = np.column_stack([_level_indices(member, data, None) for member in members])
         combinations = tuple(
             tuple(int(place) for place in row) for row in np.unique(places, axis=0)
         )
@@ -223,7 +232,7 @@ class CombinedCode:
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return a column for each combination; a new combination has 0 in all of them."""
-        places = np.column_stack([_level_numbers(member, data, rows) for member in self.members])
+        places = np.column_stack([_level_indices(member, data, rows) for member in self.members])
         return [
             np.asarray((places == combination).all(axis=1), dtype=np.float64)
             for combination in self.combinations
@@ -251,8 +260,8 @@ class CombinedCode:
         return decoded
 
 
-def _level_numbers(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
-    """Return the position of the level of every row; -1 for a new level."""
+def _level_indices(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
+    """Return the index of the level of every row; -1 for a new level."""
     columns = np.column_stack(code.columns(data, rows))
     if code.kind == "binary":
         known = (columns[:, 0] == 0) | (columns[:, 0] == 1)
@@ -274,7 +283,10 @@ class Coding(Value):
         sets: Mapping[str, Sequence[str]],
         n_threads: int | None = None,
     ) -> Coding:
-        """Find the kind of each column; ``sets`` joins several columns to one feature."""
+        """Find the kind of each column.
+
+        ``sets`` maps the name of a combined feature to the columns that form it.
+        """
         data = {name: without_wide_text(column) for name, column in data.items()}
         codes: list[Code] = [_set_code(name, sets[name], data) for name in sets]
         used = {member for members in sets.values() for member in members}
@@ -311,7 +323,7 @@ class Coding(Value):
 
     @property
     def ones(self) -> list[float]:
-        """The value that counts as 1 in each column that has two values."""
+        """For each native column that has two values, the raw value that is encoded as 1."""
         return [value for code in self.codes for value in code.ones]
 
     @cached_property
@@ -374,7 +386,7 @@ def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> 
             f"{', '.join(data)}.",
             argument="sets",
         )
-    codes = tuple(_code(member, data[member], alone=True) for member in members)
+    codes = tuple(_code(member, data[member], find_two_values=True) for member in members)
     for code in codes:
         if code.kind == "continuous":
             raise DataError(
@@ -383,9 +395,9 @@ def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> 
                 argument="sets",
             )
     if all(isinstance(code, NumberCode) and code.ends == (0.0, 1.0) for code in codes):
-        marks = _count_ones(members, data)
-        if (marks <= 1).all():
-            levels = members if (marks == 1).all() else (*members, f"none of {name}")
+        n_ones = _count_ones(members, data)
+        if (n_ones <= 1).all():
+            levels = members if (n_ones == 1).all() else (*members, f"none of {name}")
             return SetCode(name, "categorical", levels, members)
     return CombinedCode.from_members(name, codes, data)
 
@@ -394,17 +406,17 @@ def _count_ones(
     members: Sequence[str], data: Mapping[str, Column]
 ) -> NDArray[np.unsignedinteger[Any]]:
     """Return how many columns of a set are 1 in each row."""
-    marks = np.zeros(len(data[members[0]]), dtype=np.uint16)
+    n_ones = np.zeros(len(data[members[0]]), dtype=np.uint16)
     for member in members:
-        marks += check_numbers(member, data[member]) == 1
-    return marks
+        n_ones += check_numbers(member, data[member]) == 1
+    return n_ones
 
 
-def _code(name: str, column: Column, *, alone: bool = False) -> Code:
+def _code(name: str, column: Column, *, find_two_values: bool = False) -> Code:
     """Return the encoding of a column.
 
     Numbers are first taken as continuous: native code finds those with two values in one pass over
-    all columns. With ``alone`` they are looked at here.
+    all columns. With ``find_two_values``, this function itself checks whether they have two.
     """
     text = (
         bool(len(column.labels)) and isinstance(column.labels[0], str)
@@ -412,7 +424,7 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
         else column.dtype.kind not in "iuf"
     )
     if not text:
-        if not alone:
+        if not find_two_values:
             return NumberCode(name, "continuous", ())
         distinct = np.unique(check_numbers(name, column))
         few = len(distinct) <= 2
@@ -421,8 +433,8 @@ def _code(name: str, column: Column, *, alone: bool = False) -> Code:
     named, _ = ordered_levels(column)
     levels = [level or "" for level, occurs in zip(named, present, strict=True) if occurs]
     check_levels(name, len(levels))
-    truths = not isinstance(column, EncodedColumn)
-    labels: list[str | bool | None] = [level == "True" if truths else level for level in levels]
+    is_boolean = not isinstance(column, EncodedColumn)
+    labels: list[str | bool | None] = [level == "True" if is_boolean else level for level in levels]
     if isinstance(column, EncodedColumn) and present[-1]:
         labels[-1] = None
         levels[-1] = name_of_missing(levels[:-1])
@@ -452,7 +464,10 @@ def _native_numbers(name: str, column: Column) -> NativeColumn:
 
 
 def _matrix_view(column: NDArray[Any]) -> tuple[Floats, int] | None:
-    """Return the matrix that a column is a view of, and its position; None if it is not a view."""
+    """Return the matrix that a column is a view of, and the index of the column in it.
+
+    Native code then needs no copy. None unless the matrix is C-contiguous and of float64.
+    """
     matrix = column.base
     if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or not matrix.flags.c_contiguous:
         return None

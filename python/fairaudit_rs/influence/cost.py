@@ -19,7 +19,8 @@ Codes = NDArray[np.uint32]
 Rows = Mapping[str, NDArray[Any]]
 CostFunction = Callable[[Rows, Rows], Any]
 
-#: The most cells with a cost function, which is called with all pairs at once.
+#: The maximum number of distinct feature rows ("cells") when the cost is a function of the user,
+#: since it is called once with all pairs.
 MOST_OF_A_FUNCTION = 2_000
 #: The most pairs whose costs are in memory at once.
 _PAIRS = 4_000_000
@@ -45,7 +46,11 @@ class ChangeCost:
         cells: Floats,
         count: Floats,
     ) -> ChangeCost:
-        """Check the arguments; continuous features cost 1 per standard deviation in the cells."""
+        """Make the cost from the arguments of the user.
+
+        By default a change of a continuous feature costs 1 per standard deviation, computed over
+        the cells weighted by their counts.
+        """
         features = {feature.name: feature for feature in coding.features}
         if not arguments.is_listing(immovable):
             raise ArgumentTypeError(
@@ -59,7 +64,7 @@ class ChangeCost:
         weights = np.zeros(cells.shape[1])
         for name, feature in features.items():
             columns = list(feature.columns)
-            weights[columns] = factors.get(name, 1.0) * _unit(feature, cells, count)
+            weights[columns] = factors.get(name, 1.0) * _default_weight(feature, cells, count)
         return cls(coding=coding.without_rows(), weights=weights, fixed=fixed, function=function)
 
     @property
@@ -68,7 +73,10 @@ class ChangeCost:
         return self.function is None
 
     def strata(self, *rows: Floats) -> list[Codes]:
-        """Return codes of the immovable features, shared by several lists of rows."""
+        """Return, for each array of rows, a code for the immovable values of every row.
+
+        The same code means the same values in all arrays.
+        """
         ends = np.cumsum([len(row) for row in rows])[:-1]
         if not self.fixed or not sum(map(len, rows)):
             return [np.zeros(len(row), dtype=np.uint32) for row in rows]
@@ -114,7 +122,10 @@ class ChangeCost:
     def nearest(
         self, rows: Floats, known: Floats, call: _native.Call
     ) -> tuple[NDArray[np.int64], Floats]:
-        """Return the nearest known row of each row, -1 if none has the same immovable features."""
+        """Return the position of the cheapest known row for each row, and the cost of moving there.
+
+        The position is -1 if no known row has the same immovable values.
+        """
         if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         if self.function is None:
@@ -161,8 +172,11 @@ def _check_names(argument: str, names: tuple[str, ...], features: Mapping[str, F
         )
 
 
-def _unit(feature: Feature, cells: Floats, count: Floats) -> float:
-    """Return the default weight of a column: 1 per changed feature or standard deviation."""
+def _default_weight(feature: Feature, cells: Floats, count: Floats) -> float:
+    """Return the default weight of the columns of a feature.
+
+    A changed category, or one standard deviation, then costs 1.
+    """
     if feature.kind != "continuous":
         # A new level of a categorical feature changes two columns.
         return 0.5 if feature.kind == "categorical" else 1.0

@@ -1,4 +1,4 @@
-"""Score single features with all others held fixed, or by a substitute if that is impossible."""
+"""Score features with all others held fixed, or by partialled-out slopes where that fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class HeldFixedScores:
         estimator: Any = None,
     ) -> None:
         label, score = kinds.terms[:, :2].T
-        # Order by features and label first, so that the last bit of a score does not change folds.
+        # Sort by features and label before the score, so that rounding in the scores cannot change
+        # the fold of a row.
         both = np.ascontiguousarray(np.column_stack([kinds.features, label]))
         _, _, place = _native.distinct_rows(both, call)
         order = np.lexsort((score, place))
@@ -78,47 +79,54 @@ class HeldFixedScores:
             rows=self.rows, needed=value.measure.needs_labels, estimator=estimator
         )
         self.estimator = estimator
-        self._shares: dict[str, CrossFit] = {}
+        self._level_fits: dict[str, CrossFit] = {}
         self._influences: dict[int, Floats] = {}
         self.scores = [score for feature in features for score in self._scores_of(feature)]
 
     def _scores_of(self, feature: Feature) -> list[FeatureScore]:
         if feature.kind == "continuous":
-            return [self._partialled(feature, feature.columns[0], (), "", None)]
+            return [self._partialled_out_score(feature, feature.columns[0], (), "", None)]
         arms = arms_of(self.nuisances, self.predict, feature.columns)
-        # The levels of a binary feature name the high value first; the arms end with it.
+        # The levels of a binary feature have the high value first and the arms have it last.
         names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
         for name, arm in zip(names, arms, strict=True):
             if arm.sign > 0:
-                value = "1" if feature.kind == "binary" else name
-                self._shares[f"{feature.name} = {value}"] = arm.fitted
+                level = "1" if feature.kind == "binary" else name
+                self._level_fits[f"{feature.name} = {level}"] = arm.fitted
         note = "" if self.estimator is None else _OTHER_LEARNER
         pairs = self._pairs(arms)
         scores, refusals = [], dict.fromkeys(range(len(arms)), "")
         for low, high in pairs:
             levels = (names[high], names[low])
-            what = FeatureContrast(feature.name, feature.kind, levels, method="ceteris_paribus")
+            contrast = FeatureContrast(feature.name, feature.kind, levels, method="ceteris_paribus")
             if self.plug_in:
                 estimate = plug_in(self.nuisances, self.value, arms[low], arms[high])
-                scores.append(self._score(what, estimate, PLUG_IN))
+                scores.append(self._score(contrast, estimate, PLUG_IN))
                 continue
             estimate = contrast_score(self.nuisances, self.value, arms[low], arms[high])
             if not estimate.refusal:
-                scores.append(self._score(what, estimate, note))
+                scores.append(self._score(contrast, estimate, note))
                 refusals.pop(low, None)
                 refusals.pop(high, None)
             else:
                 refusals |= {at: estimate.refusal for at in (low, high) if at in refusals}
         if self.plug_in:
             return scores
-        # Values that could not be compared with any other are compared with all others together.
+        # A level that could not be compared with any single other level is compared with all others
+        # together, by its partialled-out score.
         if feature.kind == "binary" and refusals:
             note = f"held fixed it has no score ({refusals[1]})"
-            return [self._partialled(feature, feature.columns[0], feature.levels, note, arms[1])]
+            return [
+                self._partialled_out_score(
+                    feature, feature.columns[0], feature.levels, note, arms[1]
+                )
+            ]
         for at, why in refusals.items():
             levels = (names[at], "all others")
             note = f"held fixed it has no score ({why})"
-            scores.append(self._partialled(feature, feature.columns[at], levels, note, arms[at]))
+            scores.append(
+                self._partialled_out_score(feature, feature.columns[at], levels, note, arms[at])
+            )
         return scores
 
     def _pairs(self, arms: Sequence[FeatureArm]) -> list[tuple[int, int]]:
@@ -128,7 +136,7 @@ class HeldFixedScores:
         most = max(range(len(arms)), key=lambda at: float(self.rows.count @ arms[at].inside))
         return [(most, at) for at in range(len(arms)) if at != most]
 
-    def _partialled(
+    def _partialled_out_score(
         self,
         feature: Feature,
         column: int,
@@ -137,22 +145,25 @@ class HeldFixedScores:
         arm: FeatureArm | None,
     ) -> FeatureScore:
         """Return the partialled-out score of a column; ``arm`` is that of a binary column."""
-        what = FeatureContrast(feature.name, feature.kind, levels, method="partialled_out")
+        contrast = FeatureContrast(feature.name, feature.kind, levels, method="partialled_out")
         n_events = self._events(column, arm is not None)
         estimate = partialled_out(
             self.rows, self.value, feature.columns, column, None if arm is None else arm.fitted
         )
         if estimate.refusal:
-            return refused_score(what, estimate.refusal)
+            return refused_score(contrast, estimate.refusal)
         if n_events < FEW_EVENTS:
             return refused_score(
-                what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
+                contrast, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
             )
         notes = [part for part in (note, note_on(n_events)) if part]
-        return self._score(what, estimate, "; ".join(notes), n_events)
+        return self._score(contrast, estimate, "; ".join(notes), n_events)
 
     def _events(self, column: int, binary: bool) -> float:
-        """Return the fewest events or non-events: in either cell, or in all rows for a slope."""
+        """Return the smaller count of events and non-events.
+
+        For a binary column it is the minimum over its two cells, for a slope that of all rows.
+        """
         terms, count = self.rows.terms, self.rows.count
         if not binary:
             return self.value.n_events(count @ terms)
@@ -161,13 +172,13 @@ class HeldFixedScores:
 
     def _score(
         self,
-        what: FeatureContrast,
+        contrast: FeatureContrast,
         estimate: HeldFixedEstimate,
         note: str,
         n_events: float = math.nan,
     ) -> FeatureScore:
         score = FeatureScore(
-            what,
+            contrast,
             estimate=estimate.estimate,
             standard_error=estimate.standard_error,
             df=estimate.df,
@@ -179,12 +190,16 @@ class HeldFixedScores:
 
     @property
     def fits(self) -> tuple[NuisanceFit, ...]:
-        """The quality of the regressions of the label, if it is used, and of binary features."""
-        if not self._shares:
+        """The quality of the regressions on held-out rows.
+
+        They are the regression of the label, if the metric uses labels, and that of each level on
+        the other features.
+        """
+        if not self._level_fits:
             return ()
         outcome = self.nuisances.outcome
         label = [] if outcome is None else [describe_fit("P(y = 1 | X)", outcome)]
-        named = self._shares.items()
+        named = self._level_fits.items()
         return (*label, *(describe_fit(f"P({name} | other features)", fit) for name, fit in named))
 
     def correlation(self, scores: Sequence[FeatureScore]) -> Floats:

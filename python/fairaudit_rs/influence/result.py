@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ProxyScore:
-    r"""The proxy score of a feature: the influence of rows with it minus that of rows without it.
+    r"""The proxy score of a feature: the mean influence of rows with it minus that of the others.
 
     Attributes
     ----------
@@ -41,18 +41,20 @@ class ProxyScore:
     levels : tuple of str
         The levels compared, first minus second; () for a slope.
     estimate, standard_error, low, high, pvalue : float
-        The score by itself; NaN with too few events.
+        The score, its standard error, and its unadjusted interval and p-value; NaN with too few
+        events.
     simultaneous_low, simultaneous_high, adjusted_pvalue : float
         The interval and p-value adjusted for all scores of its kind; NaN with few events.
     n_events : float
-        The fewest events, or non-events, of the metric in a cell of the feature.
+        The smallest number of events, or non-events, of the metric among rows with one value of
+        the feature.
     note : str
         Why there is no interval, or why it may be unreliable.
     rank : int or None
         Rank by \|estimate\| among the scores of its kind, 1 the largest.
     highest_rank, lowest_rank : int or None
-        The possible ranks of its true size, if all simultaneous intervals cover. Ranks within this
-        range cannot be distinguished.
+        The range of ranks that the true size of the score can have, if every simultaneous interval
+        contains its true score. Ranks within this range cannot be distinguished.
     """
 
     feature: str
@@ -76,7 +78,7 @@ class ProxyScore:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class InfluenceResult(Finding):
-    """The result of `influence_audit`, which explains the numbers.
+    """The result of `influence_audit`; see there for how to read the numbers.
 
     Attributes
     ----------
@@ -93,7 +95,8 @@ class InfluenceResult(Finding):
     proxy_scores : tuple of ProxyScore
         The scores of all features, by |estimate| / standard error, the largest first.
     feature_tests : dict
-        For each categorical feature, the p-value of equal levels.
+        For each categorical feature, the p-value of the hypothesis that all its levels have the
+        same influence.
     nuisances : tuple of NuisanceFit
         The regressions behind scores with all else held fixed, with their quality on held-out rows
         (AUC, calibration, overlap); () if there are none.
@@ -140,7 +143,10 @@ class InfluenceResult(Finding):
 
     @property
     def correction(self) -> Floats:
-        """The direction of row weights that closes the gap: -sign(gap) psi / sd(psi)."""
+        """The change of row weights that shrinks the gap fastest: -sign(gap) psi / sd(psi).
+
+        psi is the influence.
+        """
         spread = float(self.influence.std())
         sign = math.copysign(1.0, self.estimate)
         return np.asarray(-sign * self.influence / spread if spread > 0 else 0.0 * self.influence)
@@ -186,7 +192,8 @@ class InfluenceResult(Finding):
         Parameters
         ----------
         tolerance : float
-            The descent ends at the first step at which the bound of the gap is below it.
+            The descent stops at the first step where the upper bound of the absolute gap is below
+            it.
         parts : three floats
             Shares of the rows for the fit part (which gives the direction), the stop part (which
             ends the descent), and the report part (which measures the result).
@@ -218,11 +225,11 @@ class InfluenceResult(Finding):
         computed on the stop part. The descent ends when :math:`|gap| + z \, se` is below the
         tolerance, when the effective sample size is below a tenth of the rows, or after
         ``max_steps``. The reported gap and feature means are those of the report part, which the
-        descent does not use, so their intervals cover whatever the nuisance. Each part needs 80
-        rows in the denominator of the metric in both groups.
+        descent does not use, so their intervals are valid no matter how good the nuisance
+        regression is. Each part needs 80 rows in the denominator of the metric in both groups.
 
-        The weighted rows are a distribution of X. Moving rows to it is a separate problem, because
-        moved rows keep their labels: see `repair`.
+        The weights describe a target distribution of X. Moving rows there is a separate problem,
+        because a moved row keeps its label: see `repair`.
 
         References
         ----------
@@ -291,15 +298,17 @@ class InfluenceResult(Finding):
             the costs of all pairs: at least 0, and 0 for a row that does not change. It supports
             at most 2,000 distinct rows.
         immovable : sequence of str
-            Features that must not change. Rows only move to feature rows that exist, so an
-            immovable feature with many values leaves few destinations: bin it first.
+            Features that must not change. A row can only take the features of a row that occurs in
+            the data, so an immovable feature with many values leaves few destinations: bin it
+            first.
         parts : sequence of float
             For ``method="direct"``: shares of the rows for the fit part and the report part. A
             counterfactual has its own parts.
         floor : float, optional
-            For ``method="direct"``: the minimum of the group's mean score after the repair. By
-            default half the current mean for rates with the score in their denominator (false
-            discovery rate, predictive value), whose gap scores of 0 would close; else none.
+            For ``method="direct"``: the minimum of the group's mean score after the repair. The
+            default is half the current mean for rates whose denominator contains the score (false
+            discovery rate, predictive value), because setting all scores to 0 would close such a
+            gap trivially; for other metrics there is none.
         nuisance : estimator, optional
             For ``method="direct"``: with ``fit`` and ``predict_proba``, for P(Y = 1 | X) in the
             target group; it gets encoded features, with levels as columns of 0 and 1. By default
@@ -326,11 +335,11 @@ class InfluenceResult(Finding):
         A row with features x that is moved to x' and keeps its label adds
         :math:`v(x, x') = E[a(Y, f(x')) - R_1 b(Y, f(x')) \mid x]` to the gap, with
         :math:`R_1` the rate of the others; the sum must be 0. With one multiplier
-        :math:`\lambda` every row moves to the minimum of cost :math:`+ \lambda v`; ties are drawn
-        at random, with the same probability for all. The cost of the map and its dual bound are in
-        ``certificate``. The gap is 0 on the fit part under the regression; on the report part it is
-        measured, and its interval need not contain 0. Sums of rates are supported if no denominator
-        changes with the score.
+        :math:`\lambda` every row moves to the features x' that minimise cost :math:`+ \lambda v`;
+        among ties, one is drawn at random with equal probabilities. The cost of the map and its
+        dual bound are in ``certificate``. The gap is 0 on the fit part under the regression; on the
+        report part it is measured, and its interval need not contain 0. Metrics that are sums of
+        rates are supported only if no denominator depends on the score.
 
         Examples
         --------
@@ -401,7 +410,7 @@ class InfluenceResult(Finding):
         )
 
     def _of_others(self) -> str:
-        """Return the number of rows of the others in brackets, for a sentence."""
+        """Return " (n rows)" with the number of rows of the others, or "" if it is unknown."""
         sizes = [n for group, n in self.group_sizes.items() if group != self.target]
         return f" ({row_count(sizes[0])})" if sizes else ""
 

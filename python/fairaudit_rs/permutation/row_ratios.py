@@ -6,13 +6,13 @@ Haenszel). A true ratio of rho means that
 
     U(rho) = sum k (A_1/D_1 - rho A_2/D_2) / sum k
 
-is 0. This is the gap within strata if the numerators of the second group are multiplied by rho, so
-a ratio is tested by the permutation test of that gap, with its variance of rows or clusters and its
-correction for skewness. An end of the interval is the ratio that is just not rejected, found by
-iteration: with the limit U_0 of the gap at rho, the next ratio is rho + U_0 sum k / sum k A_2/D_2.
-The standard error of log R is that of U(R) divided by the value of the first group. For unweighted
-rows it is the estimate of Greenland and Robins (1985) without their assumption that the ratio is
-the same in all strata.
+is 0. U(rho) is the gap within strata after the second group's numerators are multiplied by rho. A
+ratio is therefore tested with that gap's permutation test, including its row- or cluster-level
+variance and its skewness correction. Each end of the interval is the most extreme ratio that is not
+rejected. It is found by iteration: if U_0 is the confidence limit of the gap U(rho), the next ratio
+is rho + U_0 sum k / sum k A_2/D_2. The standard error of log R is that of U(R) divided by the first
+group's weighted rate, sum k A_1/D_1 / sum k. For unweighted rows it is the estimate of Greenland
+and Robins (1985) without their assumption that the ratio is the same in all strata.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ..inference.tolerance import TolerancePValues
 from .formulas import MarginTest
 
 _SIDES = ("greater", "less")
-#: Maximum number of iterations, and the relative step that ends them: the remaining error is of the
-#: order of its square.
-_MOST_STEPS, _LAST_STEP = 8, 1e-2
-#: The replicates of a ratio are reused for ratios this near, on the log scale.
+#: Maximum number of iterations, and the relative step below which they stop (the remaining error is
+#: about the square of that step).
+_MAX_ITERATIONS, _STOP_STEP = 8, 1e-2
+#: Replicates drawn at one ratio are reused for another if their logarithms differ by at most this.
 _NEAR = 0.02
 
 
@@ -56,16 +56,21 @@ class RatioTests:
     def pvalue(self, ratio: float, side: str) -> float:
         """Return the p-value of a ratio against the alternative "greater" or "less".
 
-        Replicates of a near ratio are shifted: U(rho') = U(rho) + (rho - rho') times second value.
+        Replicates of a ratio nearby are shifted: U(rho') = U(rho) + (rho - rho') times the rate of
+        the second group.
         """
         log = math.log(ratio)
-        near = min(self._drawn, key=lambda number: abs(math.log(number) - log), default=math.inf)
-        if not abs(math.log(near) - log) <= _NEAR:
-            near = ratio
-        gap = (ratio - near) * self.problem.compared(self.pair)[1] / max(near, 1.0)
-        shifts = self.shifts(near)
-        extremes = shifts.extremes(gap, side, self.call)
-        return monte_carlo_pvalue(max(extremes.studentized, extremes.corrected), shifts.n)
+        drawn_ratio = min(
+            self._drawn, key=lambda number: abs(math.log(number) - log), default=math.inf
+        )
+        if not abs(math.log(drawn_ratio) - log) <= _NEAR:
+            drawn_ratio = ratio
+        second = self.problem.compared(self.pair)[1]
+        # `ratio_test` divides U by max(rho, 1), so the shift is divided too.
+        gap = (ratio - drawn_ratio) * second / max(drawn_ratio, 1.0)
+        shifts = self.shifts(drawn_ratio)
+        exceedances = shifts.extremes(gap, side, self.call)
+        return monte_carlo_pvalue(max(exceedances.studentized, exceedances.corrected), shifts.n)
 
     def margins(self, margin: float, statistic: float) -> MarginTest:
         """Test whether the ratio lies between the margin and its inverse."""
@@ -87,13 +92,14 @@ class RatioTests:
         """
         first, second = self.problem.compared(self.pair)
         ratio: float = first / second
-        is_open = 0.0 if side == "greater" else math.inf
-        for _ in range(_MOST_STEPS):
+        open_end = 0.0 if side == "greater" else math.inf
+        for _ in range(_MAX_ITERATIONS):
             gap: float = self.shifts(ratio).limit(side, tail, self.call)
+            # `ratio_test` divides U by max(rho, 1).
             step = gap * max(ratio, 1.0) / second
             if not math.isfinite(step) or ratio + step <= 0:
-                return is_open
+                return open_end
             ratio += step
-            if abs(step) <= _LAST_STEP * ratio:
+            if abs(step) <= _STOP_STEP * ratio:
                 return ratio
-        return is_open
+        return open_end

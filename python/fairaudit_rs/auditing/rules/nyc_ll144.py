@@ -45,8 +45,8 @@ class ImpactLine:
     share: float
     rate: float
     impact_ratio: float
-    #: The ratio to the highest rate of all categories, and to that of the categories of 2 % or more
-    #: (NaN for a smaller category). They differ if the category with the highest rate is small.
+    #: The impact ratio if small categories (below 2 %) count towards the highest rate, and if they
+    #: do not (NaN for a small category). They differ if the highest rate is that of a small one.
     ratio_with_small: float
     ratio_without_small: float
     #: Whether the category may be excluded, and whether it is; its number, share and rate stay.
@@ -64,7 +64,7 @@ class ImpactTable:
     categories: tuple[ImpactLine, ...]
     #: People whose category is not known, and who are in no line.
     n_unknown: int
-    #: The columns of the categories; categories that are bare numbers are named after them.
+    #: The columns that hold the categories; they precede a category that is a number: black=0.
     attribute: str = ""
 
     def name_of(self, line: ImpactLine) -> str:
@@ -79,7 +79,7 @@ class ImpactTable:
 
     @property
     def small_highest(self) -> ImpactLine | None:
-        """The category with the highest rate, if it is below 2 % and others are not."""
+        """The category with the highest rate if it is small and another is not; else None."""
         if all(category.small for category in self.categories):
             return None
         top = max(self.categories, key=lambda line: (line.rate, not line.small))
@@ -105,7 +105,7 @@ class ImpactTable:
         """Return the ratios with and without small categories; [] if they are equal."""
         if self.small_highest is None:
             return []
-        return [_three(line.ratio_with_small), _three(line.ratio_without_small)]
+        return [_three_decimals(line.ratio_with_small), _three_decimals(line.ratio_without_small)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the published lines, with the names of the columns."""
@@ -138,7 +138,7 @@ class ImpactTable:
                 self.name_of(category),
                 f"{category.n_applicants:,}",
                 f"{category.rate:.3f}",
-                _three(category.impact_ratio),
+                _three_decimals(category.impact_ratio),
                 *self.both_ratios(category),
                 category.reason,
             ]
@@ -255,22 +255,22 @@ def impact_table(
     everybody = sum(count.total for count in groups.values())
     small = {group for group, count in groups.items() if count.total < SMALL * everybody}
     # If all categories are small, none is excluded.
-    outside = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
-    compared = {group: count for group, count in groups.items() if group not in outside}
+    excluded = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
+    compared = {group: count for group, count in groups.items() if group not in excluded}
     large = {group: count for group, count in groups.items() if group not in small}
-    tops = [
+    highest_rates = [
         found[highest_rate_group(found)].rate if found else math.nan for found in (groups, large)
     ]
-    top = compared[highest_rate_group(compared)].rate if compared else math.nan
+    highest_rate = compared[highest_rate_group(compared)].rate if compared else math.nan
     categories = []
     for group, count in groups.items():
         reason = ""
         if group in small:
-            reason = f"{'left out' if group in outside else 'may be left out'}: {REASON}"
+            reason = f"{'left out' if group in excluded else 'may be left out'}: {REASON}"
         ratio = math.nan
-        if group not in outside and top:
-            ratio = count.rate / top
-        elif not top:
+        if group not in excluded and highest_rate:
+            ratio = count.rate / highest_rate
+        elif not highest_rate:
             reason = NOBODY[kind]
         category = ImpactLine(
             category=group,
@@ -278,10 +278,12 @@ def impact_table(
             share=count.total / everybody,
             rate=count.rate,
             impact_ratio=ratio,
-            ratio_with_small=_ratio(count.rate, tops[0]),
-            ratio_without_small=math.nan if group in small else _ratio(count.rate, tops[1]),
+            ratio_with_small=_ratio(count.rate, highest_rates[0]),
+            ratio_without_small=math.nan
+            if group in small
+            else _ratio(count.rate, highest_rates[1]),
             small=group in small,
-            left_out=group in outside,
+            left_out=group in excluded,
             reason=reason,
         )
         categories.append(category)
@@ -299,7 +301,7 @@ def _ratio(rate: float, highest: float) -> float:
     return rate / highest if highest else math.nan
 
 
-def _three(ratio: float) -> str:
+def _three_decimals(ratio: float) -> str:
     """Return a ratio for a table."""
     return "-" if math.isnan(ratio) else f"{ratio:.3f}"
 
@@ -316,7 +318,7 @@ def impact_tables(
     leave_out: bool = False,
     is_unknown: Callable[[Any], bool] = lambda label: label is None,
 ) -> tuple[ImpactTable, ...]:
-    """Return the tables by sex, by race or ethnicity, and by both, or by the known one.
+    """Return the tables by sex, by race or ethnicity, and by both, or one table if one is known.
 
     Parameters
     ----------
