@@ -186,12 +186,12 @@ def test_draws_of_rows_that_are_shared():
     audited, fitted = rows_[[3, 1, 1, 20, 21]], rows_[[1, 3, 30, 1]]
     draws = _BootstrapDraws(audited, fitted, None)
     # Equal rows are matched in their order.
-    assert draws.place.tolist() == [1, 0, 3, -1, -1]
+    assert draws.position.tolist() == [1, 0, 3, -1, -1]
     assert draws.only_fitted.tolist() == [2]
     for seed in range(20):
         one, persons, two = draws.draw(np.random.default_rng(seed))
         assert persons is None
-        shared = draws.place[one]
+        shared = draws.position[one]
         assert two[: (shared >= 0).sum()].tolist() == shared[shared >= 0].tolist()
         assert set(two[(shared >= 0).sum() :]) <= {2}
     one, _, two = _BootstrapDraws(audited, rows_[30:], None).draw(np.random.default_rng(0))

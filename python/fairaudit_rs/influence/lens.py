@@ -115,9 +115,9 @@ def influence_audit(
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 uses all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Progress of the draws: True prints it; a callable gets (draws done, draws in all).
+        Of the draws: True prints; a callable gets (draws done, draws in all).
 
     Returns
     -------

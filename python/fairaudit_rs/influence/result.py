@@ -318,7 +318,7 @@ class InfluenceResult(Finding):
             Source of the seed of the parts, and of the draws of `Repair.transform`;
             ``random_state`` is an alias.
         n_threads : int, optional
-            None uses that of the audit.
+            None takes that of the audit.
 
         Returns
         -------

@@ -113,9 +113,9 @@ def projection_test(
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed; ``random_state`` is an alias.
     n_threads : int, optional
-        None or -1 uses all cores that the process may use. The result does not depend on it.
+        None or -1 takes all cores that the process may use. The result does not depend on it.
     progress : bool or callable, optional
-        Progress of the permutations: True prints it; a callable gets (done, total).
+        Of the permutations: True prints; a callable gets (permutations done, permutations in all).
 
     Returns
     -------
