@@ -22,9 +22,8 @@ from ..inference.pvalues import LEAST
 #: Above this skewness, divided by the square root of the units, the tail of the values can be
 #: missing from a group: n < 25 G^2, Cochran's rule.
 MOST_SKEWED = 0.2
-#: Minimum effective number of clusters for a test. Measured: 10 clusters of very unequal sizes
-#: against 70 get a verdict in more than nine of ten samples, and a wrong one in 2 to 5 %; with a
-#: limit of 2, four of ten would get none, without better error rates.
+#: Minimum effective number of clusters for a test. With a limit of 2, four of ten samples of 10
+#: clusters of very unequal sizes would get no test, without better error rates.
 FEWEST_CLUSTERS = 1.2
 #: Minimum number of clusters (of equal size) that deviate from the usual value, for values of
 #: unknown range: with fewer, a missing tail cannot be detected. Measured in 120 designs of 6 to 20
