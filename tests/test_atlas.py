@@ -181,7 +181,7 @@ def test_each_audit_of_the_atlas_is_made(bench, monkeypatch):
         monkeypatch.setattr(pairs, name, 2)
     everything = bench("atlas_audit").scenarios()
     assert len({value.key for value in everything}) == len(everything)
-    for value in [families.AtTheTolerance(500), families.WithoutGaps("TPR, .10", 500)]:
+    for value in [families.AtTheTolerance(500), families.WithoutGaps("TPR, 0.10", 500)]:
         entry = kept(value.measure())
         assert entry["audits"] == 2
         assert all(0 <= count <= 2 for count in entry["counts"].values())

@@ -244,7 +244,7 @@ class TestArguments:
     def test_direction_of_several_groups(self, tmp_path, book):
         self.refused(
             tmp_path,
-            "alternative is 'greater' with 3 groups",
+            "alternative is 'greater', which is not defined for 3 groups",
             book,
             *BY_AGE,
             "--alternative",

@@ -243,11 +243,11 @@ SCORES = ("--y-score", "score", "--counterfactual-score", "flipped")
         ),
         (
             ("permutation", *LABELS, "-m", "tpr", "-s", "age", "--alternative", "less"),
-            "--alternative is 'less' with .* groups; accepted: 'two-sided', or two groups named by "
-            "--group and one metric",
+            "--alternative is 'less', which is not defined for .* groups. Pass --alternative "
+            "two-sided, or compare two groups",
         ),
         (("calibrate", *LABELS, "-m", "tpr", "--n-audits", "1"), "--n-audits is 1; accepted"),
-        (("calibrate", *LABELS, "-m", "tpr", "--gap", "0"), "--gap holds 0.0; accepted"),
+        (("calibrate", *LABELS, "-m", "tpr", "--gap", "0"), "--gap contains 0.0; accepted"),
         (("projection", *LABELS), "--distance and --y-score are None"),
         (
             ("projection", "--y-true", "repaid", "--y-score", "score", "--bandwidth", "0"),
@@ -347,8 +347,8 @@ def test_missing_groups_and_mixed_clusters(tmp_path):
     refused = CliRunner().invoke(main, clustered)
     assert refused.exit_code == 2
     assert re.search(
-        r"clusters have rows in more than one group: cluster \d+ has rows in 'f', 'm'\. Accepted: "
-        r"clusters of one group each, or --mixed-clusters split .* belong in --strata",
+        r"clusters have rows in more than one group: cluster \d+ has rows in 'f', 'm'\. Pass "
+        r"--mixed-clusters split .* as --strata instead",
         refused.stderr,
     )
     for how, text in (("split", "are split into"), ("drop", "are left out, with their")):

@@ -170,8 +170,16 @@ class TestArguments:
         ("build", "error", "message"),
         [
             (lambda: fa.FairMetric.directions([[0.0, 0.0]]), errors.ArgumentError, "zeros only"),
-            (lambda: fa.FairMetric.directions([["a"]]), errors.ArgumentTypeError, "V is no array"),
-            (lambda: fa.FairMetric.directions([[math.inf]]), errors.ArgumentError, "not finite"),
+            (
+                lambda: fa.FairMetric.directions([["a"]]),
+                errors.ArgumentTypeError,
+                "V is not an array",
+            ),
+            (
+                lambda: fa.FairMetric.directions([[math.inf]]),
+                errors.ArgumentError,
+                "V has missing or infinite",
+            ),
             (lambda: fa.FairMetric.matrix([[1.0, 2.0]]), errors.ArgumentError, "a square matrix"),
             (
                 lambda: fa.FairMetric.matrix([[1.0, 0.5], [0.0, 1.0]]),

@@ -78,7 +78,7 @@ class TestArguments:
         short = fa.metrics.ratio_metric("short", lambda rows: np.ones(3))
         with pytest.raises(errors.ArgumentError, match="numerator of short gives an array"):
             test_of(y_true, score, group, short)
-        with pytest.raises(errors.ArgumentTypeError, match="go with data="):
+        with pytest.raises(errors.ArgumentTypeError, match=r"column 'cost' is named by the metric"):
             test_of(y_true, score, group, fa.metrics.ratio_metric("cost", "cost"))
 
     def test_an_instruction_set_that_is_not_there(self):
