@@ -10,7 +10,8 @@ import io
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -138,22 +139,16 @@ def _follow(name: str, start: Path) -> tuple[Path, bool]:
     )
 
 
-class _naming_errors:  # noqa: N801 (a context manager that reads like a phrase)
-    """Turns errors of the operating system into FileError with the argument and the path."""
-
-    def __init__(self, name: str, path: object) -> None:
-        self.name, self.path = name, path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, FileError | ArgumentTypeError):
-            return
-        # ValueError: a zero byte or an invalid character in the path; RuntimeError: a link cycle.
-        if isinstance(error, OSError | ValueError | RuntimeError):
-            reason = getattr(error, "strerror", None) or error
-            raise FileError(
-                f"{self.name} is {str(self.path)!r}, which cannot be written: {reason}",
-                argument=self.name,
-            ) from error
+@contextmanager
+def _naming_errors(name: str, path: object) -> Iterator[None]:
+    """Turn errors of the operating system into a FileError with the argument and the path."""
+    try:
+        yield
+    except (FileError, ArgumentTypeError):
+        raise
+    # ValueError: a zero byte or an invalid character in the path; RuntimeError: a link cycle.
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FileError(
+            f"{name} is {str(path)!r}, which cannot be written: {reason}", argument=name
+        ) from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -248,30 +249,27 @@ def factorize(
     return values, np.stack(codes, axis=1)
 
 
-class reading_errors:  # noqa: N801 (a context manager that reads like a phrase)
-    """Turns errors while reading a table into a DataError that names the table."""
-
-    def __init__(self, origin: object) -> None:
-        self.origin = origin
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+@contextmanager
+def reading_errors(origin: object) -> Iterator[None]:
+    """Turn errors while reading a table into a DataError that names the table."""
+    try:
+        yield
+    except FairAuditError:
+        raise
+    # A polars panic is not an Exception; uncaught, it would exit with the code of a verdict.
+    except BaseException as error:
         import polars as pl
 
-        if error is None or isinstance(error, FairAuditError):
-            return
-        # A polars panic is not an Exception; uncaught, it would exit with the code of a verdict.
         theirs = pl.exceptions.PolarsError | pl.exceptions.PanicException
         ours = OSError | TypeError | ValueError | OverflowError | NotImplementedError
-        if isinstance(error, theirs | ours):
-            lines = str(error).strip().splitlines()
-            reason = lines[0] if lines else repr(error)
-            hint = f". {OTHER_ENCODING}" if "utf-8" in reason else ""
-            raise DataError(
-                f"data from {self.origin} cannot be read: {reason}{hint}", argument="data"
-            ) from error
+        if not isinstance(error, theirs | ours):
+            raise
+        lines = str(error).strip().splitlines()
+        reason = lines[0] if lines else repr(error)
+        hint = f". {OTHER_ENCODING}" if "utf-8" in reason else ""
+        raise DataError(
+            f"data from {origin} cannot be read: {reason}{hint}", argument="data"
+        ) from error
 
 
 def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) -> pl.DataFrame:
