@@ -219,7 +219,7 @@ def page(entries):
         f"(one time in a thousand) in {len(short)} scenarios"
         + (": " + "; ".join(map(named, short)) if short else "")
         + f". It lies above 96.5 % in {len(long)}, where melded limits stand in for few events "
-        "near an end of a known range, or where a group has few rows that count"
+        "near an end of a known range, or where a group has few eligible rows"
         + (": " + "; ".join(map(briefly, long)) if long else "")
         + ".",
         f"- In {len(near)} more it was measured outside, by no more than the noise of the audits"

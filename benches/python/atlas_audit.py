@@ -293,7 +293,7 @@ def rates_table(of):
         f"rates (0.85 and 0.6 there), above and below in turn. {pairs.AUDITS:,} audits each."
     )
     yield ""
-    yield "| rows that count | tolerance | fail, % | unadjusted, % | delta, % |"
+    yield "| eligible rows | tolerance | fail, % | unadjusted, % | delta, % |"
     yield "|---|---|---|---|---|"
     for value, entry in of(pairs.TenRates):
         shares = [share(entry["counts"][rule], entry["audits"]) for rule in value.counted]
