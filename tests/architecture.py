@@ -17,10 +17,12 @@ LAYERS = [
     {"errors", "literals", "progress"},
     {"arguments", "linear_programs", "writing", "interrupts"},
     {"data", "datasets"},
-    {"metrics", "models", "inference", "results"},
-    LENSES,
+    {"metrics", "models", "inference"},
     {"report"},
+    {"results"},
+    LENSES,
     {"auditing"},
+    {"rendering"},
     {"cli", "spark"},
 ]
 CORE_LAYERS = [

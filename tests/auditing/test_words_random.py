@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing import lens_verdicts, request, result, wording
+from fairaudit_rs.auditing import document, lens_verdicts, request, result, wording
 from fairaudit_rs.auditing.findings import QuestionFinding
 from fairaudit_rs.auditing.rules import report
 from fairaudit_rs.auditing.sentences import SENTENCES, read_sentence
 from fairaudit_rs.permutation.tolerance import ToleranceTest
-from fairaudit_rs.results.words import fold_notes
+from fairaudit_rs.report.words import fold_notes
 
 from .words import World
 from .words_audits import (
@@ -349,8 +349,8 @@ class TestPlanted:
         """Markdown: the table of groups has the shares of negative decisions."""
         world = departments()
         assert read_outputs(*outputs_of(world, audit_of(world, 1)))[0] == []
-        percent = result._percent
-        monkeypatch.setattr(result, "_percent", lambda share: percent(1 - share))
+        percent = document._percent
+        monkeypatch.setattr(document, "_percent", lambda share: percent(1 - share))
         errors, _ = read_outputs(*outputs_of(world, audit_of(world, 1)))
         assert all(error.startswith("Markdown: ") for error in errors)
         assert any("the share is 0.3600" in error for error in errors)

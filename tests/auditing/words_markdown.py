@@ -4,16 +4,20 @@ import re
 
 import numpy as np
 
-from .words import Asked
 from .words_lines import number, says
-from .words_read import Reader
+from .words_read import RATE_TITLES, Reader
 
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]<>|#])")
 #: Headings that an audit may have, besides those of strata.
-PARTS = ("Questions", "Groups", "Other lenses", "Notes", "What the rule says")
-
-#: Sentences of categories, which are tables here.
-OF_TABLES = {"category", "ratios_are_to", "unknown_category", "small_highest"}
+PARTS = (
+    "Questions",
+    "Intersections within their tolerances, not binding",
+    "Groups",
+    "Other lenses",
+    "Notes",
+    "What the rule says",
+    *RATE_TITLES,
+)
 
 
 def literal(text):
@@ -42,7 +46,7 @@ class MarkdownReader(Reader):
         crossed = [row[:3] for row in self.crossed_rows]
         self.check(crossed == [row[:3] for row in of_text.crossed_rows], "other intersections")
         self.check(self.lens_rows == of_text.lens_rows, "other lenses than in the text")
-        other = (self.read ^ of_text.read) - OF_TABLES
+        other = self.read ^ of_text.read
         self.check(not other, f"other sentences: {other}")
 
     def _lines(self, text):
@@ -91,7 +95,10 @@ class MarkdownReader(Reader):
             self.lenses_table(body)
         elif name == "Notes":
             self.notes(body)
-        elif name == "What the rule says":
+        elif name.startswith("Intersections"):
+            for row in cells_of(body.splitlines()[2:]):
+                self.hidden_intersection(row)
+        elif name.startswith(("What the rule says", *RATE_TITLES)):
             self.rule_part(body)
 
     def notes(self, body):
@@ -109,67 +116,19 @@ class MarkdownReader(Reader):
         for table in re.findall(r"(?:^\|.*\n?)+", body, flags=re.MULTILINE):
             [head], rows = cells_of(table.splitlines()[:1]), cells_of(table.splitlines()[2:])
             self.categories(head, rows)
-        for n, by in re.findall(r"^Not in this table: ([\d,]+) p\w+ of unknown ([^.]+?)\.?$", body,
-                                flags=re.MULTILINE):  # fmt: skip
-            self.line = f"{n} of unknown {by}"
-            self.on_unknown_category(by, f"{n} people", by, "are")
-
-    def categories(self, head, rows):
-        """A table of categories: applicants, rates and impact ratios."""
-        by, _, rate_name, *_ = head
-        counts = self.category_counts(by, rate_name)
-        highest = max(x / n for x, n in counts.values())
-        for row in rows:
-            self.line = "  ".join(row)
-            x, n = counts.get(row[0], (0, 0))
-            self.check(number(row[1]) == n, f"{row[0]} has {n} applicants")
-            if not n:
-                continue
-            self.check(says(row[2], x / n), f"the rate is {x / n:.4f}")
-            ratio = row[head.index("impact ratio")] if "impact ratio" in head else ""
-            ratio = ratio if re.fullmatch(r"[\d.]+", ratio) else ""
-            self.check(not ratio or says(ratio, x / n / highest), "impact ratio")
 
     # -- tables ------------------------------------------------------------------------------
 
     def questions_table(self, body):
-        """All questions in the order of the policy, those of intersections too, then lenses."""
+        """The same rows as in the text; a reason that replaces numbers comes after the verdict."""
         _, _, *lines = body.splitlines()
-        world, lenses = self.world, self.world.lenses.asked
-        wanted = [
-            Asked(criterion, name)
-            for criterion in world.policy.criteria
-            for name in world.attributes
-            if criterion.metric is not None and criterion.covers(name)
-        ]
-        for row in cells_of(lines):
-            self.line = "  ".join(row)
-            # What stands in the place of numbers goes on after the verdict.
-            row = row if row[6] else row[:3]
-            lens = next(
-                (value for value in lenses if row[:2] == [value.attribute, value.lens]), None
-            )
-            if lens is not None:
-                self.lens_row(lens, row)
-                continue
-            if " and " in row[0]:
-                self.crossed_row(row)
-                continue
-            asked = wanted.pop(0) if wanted else None
-            if asked is None or row[:2] != [asked.attribute, asked.metric]:
-                self.check(False, f"the row is about {asked}")
-                continue
-            self.row(world.questions.index(asked), asked, row)
-        self.check(not wanted, f"questions without a row: {wanted}")
+        self.question_rows([row if row[6] else row[:3] for row in cells_of(lines)])
 
-    def crossed_row(self, row):
-        """A question about an intersection, which never binds here: those that fail are told."""
+    def hidden_intersection(self, row):
+        """A question about an intersection that does not bind, and does not fail."""
+        self.line = "  ".join(row)
         self.check(row[2].endswith(", not binding"), "an intersection that binds")
-        if row[2].startswith("fail"):
-            self.crossed_rows.append(row)
-            asked = self.crossed(row)
-            if asked is not None:
-                self.row(-len(self.crossed_rows), asked, row)
+        self.check(not row[2].startswith("fail"), "it fails")
 
     def groups_table(self, body):
         """Rows, labels and decisions of every group, of all its rows."""

@@ -19,9 +19,11 @@ PROMISES = {
     "standardized mean differences": ("s", {"mean_difference", "no_means_of_few"}),
     "Adverse impact ratios": ("p", {"adverse_impact", "no_adverse_impact"}),
     "test of equal rates": ("p", {"impact_ratio", "nobody_selected"}),
-    "Impact ratios of Local Law 144": ("p", {"category", "missing"}),
+    "Impact ratios of Local Law 144": ("p", {"impact_of_selection", "missing"}),
     "approvals that differ significantly": ("p", {"approval_gap"}),
 }
+#: The first words of the titles of the tables of Local Law 144.
+RATE_TITLES = ("Selection rate by ", "Scoring rate by ")
 
 
 class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, RuleReader):
@@ -40,30 +42,35 @@ class Reader(RequestReader, VerdictReader, LensReader, NoteReader, TableReader, 
     # -- parts of the text -------------------------------------------------------------------
 
     def _lines(self, text):
-        body, _, rule = text.partition("\n\nWhat the rule says:\n")
-        summary, *tables = body.split("\n\n")
-        notes = [line for part in tables for line in part.splitlines() if line[:6] == "Note: "]
-        if not tables:
-            notes = [line for line in summary.splitlines() if line[:6] == "Note: "]
-            summary = "\n".join(line for line in summary.splitlines() if line[:6] != "Note: ")
-        for part in tables:
-            lines = [line for line in part.splitlines() if line[:6] != "Note: "]
-            if lines and lines[0].startswith("  attribute"):
-                self.table(lines)
-            elif lines:
-                self.stratum_table(lines)
-        self.summary = summary.splitlines()
+        summary, *blocks = text.split("\n\n")
+        self.summary = [line for line in summary.splitlines() if line[:6] != "Note: "]
+        # Sentences are compared with the table, so it comes first.
+        for block in [block for block in blocks if block.startswith("Questions:")]:
+            self.block(*block.splitlines())
         for line in self.summary:
             self.sentence(line.removeprefix("  "), line)
-        for line in notes:
-            self.sentence(line.removeprefix("Note: ").removesuffix("."), line)
-        for line in rule.splitlines():
-            self.rule_line(line.strip())
+        for block in [block for block in blocks if not block.startswith("Questions:")]:
+            self.block(*block.splitlines())
         self.line = "the whole text"
         self.promises()
         self.all_are_told()
         self.all_lenses_are_told()
         self.request_is_whole()
+
+    def block(self, title, *lines):
+        """Read the lines under a title, or the notes, which have none."""
+        if title == "Questions:":
+            self.table(lines)
+        elif title.startswith("Strata: "):
+            self.stratum_table([title.removeprefix("Strata: "), *lines])
+        elif title == "What the rule says:":
+            for line in lines:
+                self.rule_line(line.strip())
+        elif title.startswith(RATE_TITLES):
+            self.category_table(lines)
+        else:
+            for line in (title, *lines):
+                self.sentence(line.removeprefix("Note: ").removesuffix("."), line)
 
     def sentence(self, text, line):
         self.line = line

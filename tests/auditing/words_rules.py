@@ -8,7 +8,7 @@ from scipy import stats
 from fairaudit_rs.auditing.sentences import read_part
 
 from .words import fisher, least_expected, pooled_z
-from .words_lines import Lines
+from .words_lines import Lines, number
 
 
 def near(text, value, digits):
@@ -279,17 +279,31 @@ class RuleReader(Lines):
         chosen = world.p if rate_name == "selection rate" else world.s > np.median(world.s)
         return {name: (int(chosen[rows].sum()), int(rows.sum())) for name, rows in groups.items()}
 
-    def on_category(self, by, without, group, n, rate_name, rate, ratio, two_ratios, category_note):
-        self.without(without)
+    def category_table(self, lines):
+        """Sentences, then a table of categories: applicants, rates and impact ratios."""
+        head = next(i for i, line in enumerate(lines) if "number of applicants" in line)
+        for line in lines[:head]:
+            self.rule_line(line.strip())
+        names = re.split("  +", lines[head].strip())
+        self.categories(names, [re.split("  +", line.strip()) for line in lines[head + 1 :]])
+
+    def categories(self, head, rows):
+        """Check the rows of a table of categories."""
+        by, _, rate_name, *_ = head
         counts = self.category_counts(by, rate_name)
-        x, total = counts[group]
         highest = max(a / b for a, b in counts.values())
-        self.check(int(n.replace(",", "")) == total, f"{group} has {total} applicants")
-        self.check(near(rate, x / total, 3), f"rate is {x / total:.4f}")
-        if ratio != "none":
-            self.check(near(ratio, x / total / highest, 3), "impact ratio")
-        small = 50 * total < sum(b for _, b in counts.values())
-        self.check(not small or category_note or two_ratios, "a category below 2 %")
+        has_both = any(name.startswith("impact ratio ") for name in head)
+        self.check({row[0] for row in rows} == set(counts), f"categories: {sorted(counts)}")
+        for group, n, rate, *rest in rows:
+            self.line = "  ".join((group, n, rate, *rest))
+            x, total = counts[group]
+            self.check(number(n) == total, f"{group} has {total} applicants")
+            self.check(near(rate, x / total, 3), f"rate is {x / total:.4f}")
+            ratio = rest[0] if rest else ""
+            if re.fullmatch(r"[\d.]+", ratio):
+                self.check(near(ratio, x / total / highest, 3), "impact ratio")
+            small = 50 * total < sum(b for _, b in counts.values())
+            self.check(not small or has_both or rest[-1] != ratio, "a category below 2 %")
 
     def on_ratios_are_to(self, by, without, group, rate_name, rate):
         counts = self.category_counts(by, rate_name)

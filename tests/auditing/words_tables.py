@@ -233,8 +233,12 @@ class TableReader(Lines):
     # -- tables ------------------------------------------------------------------------------
 
     def table(self, lines):
-        """The table of questions: one row for each, in the order of the policy."""
-        heads, rows = cells_of(lines)
+        """The table of questions in a text."""
+        _, rows = cells_of(lines)
+        self.question_rows(rows)
+
+    def question_rows(self, rows):
+        """The rows of the table of questions: binding ones first, in the order of the policy."""
         lenses = self.world.lenses.asked
         for place, row in enumerate(rows):
             self.line = "  ".join(row)
@@ -255,7 +259,6 @@ class TableReader(Lines):
             self.row(place, asked, row)
         n = len(self.world.questions) + len(lenses)
         self.check(len(rows) >= n and len(self.lens_rows) == len(lenses), "rows of the table")
-        del heads
 
     def crossed(self, row):
         """The question about an intersection that does not bind and fails."""

@@ -25,7 +25,7 @@ from fairaudit_rs.extremes.row_split import SearchLabels, deal_rows
 from fairaudit_rs.extremes.search import ecd_search
 from fairaudit_rs.extremes.search_result import PairEcd, worst_of
 from fairaudit_rs.extremes.space import RandomSampler, read_space
-from fairaudit_rs.results.words import number
+from fairaudit_rs.report.words import number
 
 from .designs import people
 

@@ -8,7 +8,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs.data.groups import group_name
 from fairaudit_rs.permutation import result as permutation_result
-from fairaudit_rs.results.words import (
+from fairaudit_rs.report.words import (
     fold_notes,
     join_names,
     note_on_disagreement,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ..data.bands import band_names
 from ..errors import ArgumentError
-from ..results.words import join_names
+from ..report.words import join_names
 from .criterion import suggest_nearest
 from .policy import Policy
 from .questions import AuditedAttribute

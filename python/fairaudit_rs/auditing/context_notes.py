@@ -11,8 +11,8 @@ import numpy as np
 from ..data.groups import group_label
 from ..data.labels import Label
 from ..data.sums import sums_of
+from ..report.words import join_names
 from ..results.result import Finding
-from ..results.words import join_names
 from .findings import BaseRate, GroupNamer, LensFinding, QuestionFinding
 from .questions import AuditedAttribute
 from .sentences import fill_part, fill_sentence

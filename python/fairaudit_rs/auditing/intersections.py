@@ -8,7 +8,7 @@ from itertools import combinations
 from ..data.groups import group_label
 from ..data.tables import AuditTable
 from ..permutation.minimum_counts import ROWS
-from ..results.words import join_names
+from ..report.words import join_names
 from .criterion import Criterion
 from .findings import GroupNamer, QuestionFinding
 from .policy import Policy

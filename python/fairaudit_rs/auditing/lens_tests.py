@@ -18,7 +18,7 @@ from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
 from ..permutation.tolerance import pose_tolerance
-from ..results.words import join_names
+from ..report.words import join_names
 from .context import GroupMembership
 from .findings import LensTest
 from .lens_tolerances import LensTolerance

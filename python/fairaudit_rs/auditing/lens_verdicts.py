@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
-from ..results.words import number
+from ..report.words import number
 from .findings import LensFinding, LensTest
 from .lens_sentences import OF_POLICY, OF_ROWS
 from .number_style import NumberStyle, share

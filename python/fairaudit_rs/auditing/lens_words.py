@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..report.words import join_names, limits_text, number, numbers
 from ..results.verdict import rejects_at
-from ..results.words import join_names, limits_text, number, numbers
 from .sentences import fill_part
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..results.words import number
+from ..report.words import number
 from .findings import LensFinding, QuestionFinding
 
 #: Maximum number of digits that distinguish a bound from its tolerance.

@@ -13,7 +13,7 @@ from ..data.equality import Value
 from ..data.labels import label_matches
 from ..data.tables import AuditTable
 from ..errors import DataError
-from ..results.words import join_names
+from ..report.words import join_names
 from .policy import Policy
 from .sentences import fill_sentence
 

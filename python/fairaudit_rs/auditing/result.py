@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from ..data.groups import escape_controls, group_name
+from ..data.groups import group_name
 from ..errors import AuditFailedError
 from ..literals import Verdict
+from ..report.document import Document, Section
 from ..results import verdict as verdicts
 from ..results.chart import Chart
 from ..results.result import Result
-from ..results.tables import table_lines
-from ..results.words import numbers
 from .chart import audit_chart
+from .document import (
+    base_rate_section,
+    lens_sections,
+    question_sections,
+    rule_sections,
+    shown_questions,
+)
 from .findings import (
     BaseRate,
     LensFinding,
@@ -28,16 +34,13 @@ from .findings import (
     question_row,
     stratum_rows,
 )
-from .markdown import escape_markdown, markdown_table
 from .policy import Policy
 from .questions import least_coverage
 from .request import AuditRequest
-from .rules.lines import rule_facts, rule_lines
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
 from .sentences import fill_part, fill_sentence
-from .strata import stratum_tables
-from .wording import HEADS, Wording, question_table, verdict_headline
+from .wording import Wording, verdict_headline
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
 PassesFor = Literal["all", "tested"]
 #: Rules that report numbers without a threshold.
 _WITHOUT_THRESHOLD = ("nyc_ll144", "co_insurance_draft")
-#: The column of the table of questions that is empty if nothing was compared.
-_OBSERVED = HEADS.index("observed")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -205,26 +206,32 @@ class Audit(Result):
         return "\n".join(lines)
 
     @property
+    def _rule_sections(self) -> list[Section]:
+        return list(rule_sections(self.policy, self.rule_report, self.bias_audit))
+
+    @property
     def rule_lines(self) -> list[str]:
-        """Return the lines of the policy's rule; an empty list without a rule."""
-        return rule_lines(self.policy, self.rule_report, self.bias_audit)
+        """Return the sentences about the policy's rule; an empty list without a rule."""
+        return [text for section in self._rule_sections for text in section.sentences]
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return the printed text: the verdict, the table, notes, and the numbers of the rule.
-
-        Parameters
-        ----------
-        width : int, optional
-            Longer rows of the table continue on the next line; None does not wrap them.
-
-        Returns
-        -------
-        str
-            Sentences are not wrapped.
-        """
-        told = [f"  {escape_controls(line)}" for line in self.rule_lines]
-        rule = ["", "What the rule says:", *told] if told else []
-        return "\n".join([super().to_text(width), *rule])
+    def document(self) -> Document:
+        """Return the audit as data for renderers: verdict, questions, groups, the rule, notes."""
+        first, *rest = self.summary().splitlines()
+        headline, _, sentence = first.partition(". ")
+        wording = self._wording
+        return Document(
+            title=headline,
+            headline=headline,
+            sentences=(sentence, *rest),
+            sections=(
+                *question_sections(self.questions, self.attributes, wording),
+                base_rate_section(self.base_rates, wording),
+                *lens_sections(self.others),
+                *self._rule_sections,
+            ),
+            notes=self.remarks,
+            facts={"Seed": str(self.seed)},
+        )
 
     def _remarks(self) -> tuple[str, ...]:
         """Return the notes that a reader needs besides the sentences."""
@@ -234,103 +241,6 @@ class Audit(Result):
     def _group_names(self) -> Sequence[str]:
         names = [_named(rate.attribute, rate.group) for rate in self.base_rates]
         return list(dict.fromkeys(names))
-
-    def _group_lines(self, width: int | None = None) -> list[str]:
-        heads, rows = question_table(self._shown(), self._wording)
-        # A reason replaces missing numbers and may be longer than its column.
-        cells = [
-            row if row[_OBSERVED] else [*row[:3], "  ".join(filter(None, row[3:]))] for row in rows
-        ]
-        lines = ["", *table_lines([heads, *cells], width), ""] if rows else []
-        for title, heads, rows in stratum_tables(self.questions, self._wording):
-            lines += [f"{title}:", *table_lines([heads, *rows], width), ""]
-        return lines
-
-    def _shown(self) -> list[QuestionFinding]:
-        """Return the questions to show; of informational intersections only those that fail."""
-        binding = [question for question in self.questions if question.binding]
-        others = [question for question in self.questions if not question.binding]
-        single = [finding for finding in others if finding.attribute in self.attributes]
-        crossed = [
-            finding
-            for finding in others
-            if finding.attribute not in self.attributes and finding.verdict == "fail"
-        ]
-        return [*binding, *single, *crossed]
-
-    def to_markdown(self) -> str:
-        """Return the audit as a page of Markdown.
-
-        Returns
-        -------
-        str
-            The verdict, the table of all questions, base rates, notes.
-        """
-        first, *rest = self.summary().splitlines()
-        head, _, told = first.partition(". ")
-        parts = [
-            f"# {escape_markdown(head)}",
-            escape_markdown(told),
-            "\n".join(map(escape_markdown, rest)),
-        ]
-        heads, rows = question_table(self.questions, self._wording)
-        parts += ["## Questions", markdown_table(heads, rows)]
-        for title, of_strata, strata in stratum_tables(self.questions, self._wording):
-            parts += [f"## Strata: {escape_markdown(title)}", markdown_table(of_strata, strata)]
-        parts += self._base_rate_parts()
-        others = [finding for finding in self.others if not finding.binding]
-        if others:
-            lines = [
-                [
-                    finding.lens,
-                    finding.attribute,
-                    finding.metric,
-                    *_shown(finding.estimate, finding.low, finding.high),
-                    "" if math.isnan(finding.pvalue) else f"{finding.pvalue:.2g}",
-                    "; ".join(filter(None, [finding.reason, finding.note])),
-                ]
-                for finding in others
-            ]
-            heads = ["lens", "attribute", "metric", "estimate", "low", "high", "p", "note"]
-            parts += ["## Other lenses", markdown_table(heads, lines)]
-        notes = "\n".join(f"- {escape_markdown(text)}." for text in self.remarks)
-        parts += ["## Notes", notes, f"Seed: {self.seed}", *self._rule_parts()]
-        return "\n\n".join(part for part in parts if part) + "\n"
-
-    def _base_rate_parts(self) -> list[str]:
-        """Return the title and the table of base rates."""
-        is_crude = any(rate.is_crude for rate in self.base_rates)
-        is_weighted = any(rate.weight is not None for rate in self.base_rates)
-        how = ["crude values: all rows, without strata"] if is_crude else []
-        how += ["shares by weight"] if is_weighted else []
-        title = f"## Groups ({'; '.join(how)})" if how else "## Groups"
-        people = ["people by weight"] if is_weighted else []
-        heads = ["attribute", "group", "rows", *people, "positive labels", "positive decisions"]
-        rates = [
-            [
-                rate.attribute,
-                _named(rate.attribute, rate.group),
-                f"{rate.n_rows:,}",
-                *([f"{rate.n_people:,.1f}"] if is_weighted else []),
-                _percent(rate.base_rate),
-                _percent(rate.selection_rate),
-            ]
-            for rate in self.base_rates
-        ]
-        return [title, markdown_table(heads, rates)]
-
-    def _rule_parts(self) -> list[str]:
-        """Return the numbers of the rule as parts of a page."""
-        if self.rule_report is None:
-            return []
-        tables, lines = [], self.rule_lines
-        if self.bias_audit is not None:
-            tables, lines = (
-                [self.bias_audit.to_markdown().rstrip()],
-                rule_facts(self.policy, self.rule_report),
-            )
-        told = "\n".join(f"- {escape_markdown(line)}" for line in lines)
-        return ["## What the rule says", *tables, told]
 
     def plot(self) -> Chart:
         """Return a chart with a row for each question and each lens that has a tolerance.
@@ -344,7 +254,8 @@ class Audit(Result):
         """
         head, _, _ = self._first_line().partition(". ")
         title = f'{head}: policy "{self.policy.name}", {self.n_rows:,} rows'
-        return audit_chart(title, self._shown(), self.others, _named)
+        shown = shown_questions(self.questions, self.attributes)
+        return audit_chart(title, shown, self.others, _named)
 
     # -- as tables ---------------------------------------------------------------------------
 
@@ -399,27 +310,6 @@ class Audit(Result):
         """Return one row for each group of each question."""
         return list(self._rows_of("groups"))
 
-    def _repr_html_(self) -> str:
-        import html
-
-        first, *rest = self.summary().splitlines()
-        heads, rows = question_table(self._shown(), self._wording)
-        cells = "".join(
-            "<tr>"
-            + "".join(f"<td>{html.escape(escape_controls(cell))}</td>" for cell in row)
-            + "</tr>"
-            for row in rows
-        )
-        head = "".join(f"<th>{name}</th>" for name in heads)
-        told = "".join(f"<p>{html.escape(escape_controls(text))}</p>" for text in rest)
-        notes = "".join(
-            f"<p>Note: {html.escape(escape_controls(text))}.</p>" for text in self.remarks
-        )
-        return (
-            f"<div><p><b>{html.escape(escape_controls(first))}</b></p>{told}<table><thead><tr>{head}"
-            f"</tr></thead><tbody>{cells}</tbody></table>{notes}</div>"
-        )
-
     def __repr__(self) -> str:
         return (
             f"Audit(verdict={self.verdict!r}, policy={self.policy.name!r}, n_rows={self.n_rows}, "
@@ -441,13 +331,3 @@ def _told(finding: LensFinding) -> str:
         lens_found=finding.told,
         lens_note=note,
     )
-
-
-def _shown(*values: float) -> list[str]:
-    """Return numbers for a table, with enough digits for unequal ones to differ."""
-    known = iter(numbers(*(value for value in values if not math.isnan(value))))
-    return ["" if math.isnan(value) else next(known) for value in values]
-
-
-def _percent(part: float) -> str:
-    return "" if math.isnan(part) else f"{100 * part:.1f} %"

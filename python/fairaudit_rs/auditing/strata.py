@@ -12,6 +12,7 @@ from ..permutation.within_strata import (
     note_of_sample,
     stratum_name,
 )
+from ..report.document import Cell, Column, Table
 from .findings import GroupNamer, PairFinding, QuestionFinding
 from .wording import Wording
 
@@ -31,8 +32,8 @@ def _stratified(
 
 def stratum_tables(
     findings: Sequence[QuestionFinding], wording: Wording
-) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Yield a title, heads and rows for each binding question that compares within strata."""
+) -> Iterator[tuple[str, Table]]:
+    """Yield a title and a table for each binding question that compares within strata."""
     for finding, pair, within in _stratified(findings):
         first, second = (
             wording.named(finding.attribute, group.group) for group in pair.test.groups
@@ -43,29 +44,36 @@ def stratum_tables(
         shown = sorted(within.strata, key=lambda stratum: -stratum.weight)[:_MOST_SHOWN]
         if len(shown) < len(within.strata):
             title += f" (the {_MOST_SHOWN} of {within.n_strata:,} strata with the most weight)"
-        heads = ["stratum", first, second, "gap", "weight"]
-        kept = [stratum for stratum in within.strata if stratum in shown]
-        yield title, heads, [_row(finding, stratum, within.names, wording) for stratum in kept]
+        columns = (
+            Column(key="stratum", heading="stratum"),
+            Column(key="first_value", heading=first),
+            Column(key="second_value", heading=second),
+            Column(key="gap", heading="gap"),
+            Column(key="weight", heading="weight"),
+        )
+        rows = tuple(
+            _row(finding, stratum, within.names, wording)
+            for stratum in within.strata
+            if stratum in shown
+        )
+        yield title, Table(name="strata", columns=columns, rows=rows, noun="strata")
 
 
 def _row(
     finding: QuestionFinding, stratum: StratumGap, names: tuple[str, ...], wording: Wording
-) -> list[str]:
-    def cell(value: float, n: int) -> str:
-        return (
-            f"no value ({n:,})"
-            if math.isnan(value)
-            else f"{wording.value(finding, value)} of {n:,}"
-        )
+) -> tuple[str | Cell, ...]:
+    def cell(value: float, n: int) -> Cell:
+        text = f"{wording.value(finding, value)} of {n:,}"
+        return Cell(f"no value ({n:,})" if math.isnan(value) else text, value)
 
     gap = "" if math.isnan(stratum.gap) else wording.value(finding, stratum.gap)
-    return [
+    return (
         stratum_name(names, stratum.stratum),
         cell(stratum.first_value, stratum.first_n),
         cell(stratum.second_value, stratum.second_n),
-        gap.replace("%", "points"),  # a difference of percentages
-        f"{100 * stratum.weight:.1f} %",
-    ]
+        Cell(gap.replace("%", "points"), stratum.gap),  # a difference of percentages
+        Cell(f"{100 * stratum.weight:.1f} %", stratum.weight),
+    )
 
 
 def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
+from ..report.words import join_names, number
 from ..results import verdict as verdicts
-from ..results.words import join_names, number
 from .findings import GroupNamer, LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
 from .number_style import NumberStyle, share
@@ -496,10 +496,10 @@ HEADS = (
 )
 
 
-def question_table(
-    findings: Sequence[QuestionFinding], wording: Wording
-) -> tuple[list[str], list[list[str]]]:
-    """Return the table of questions: column heads, and rows of text."""
+def question_rows(
+    findings: Sequence[QuestionFinding], wording: Wording, *, with_lenses: bool = True
+) -> list[list[str]]:
+    """Return questions, and lenses with a verdict, as rows of text under `HEADS`."""
     rows = []
     for finding in findings:
         pair = finding.shown_pair
@@ -531,4 +531,5 @@ def question_table(
                 adjusted,
             ]
         )
-    return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.judged)]
+    lenses = wording.lenses.judged if with_lenses else ()
+    return [*rows, *map(wording.lenses.row, lenses)]

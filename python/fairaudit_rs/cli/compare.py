@@ -14,11 +14,11 @@ import fairaudit_rs as fa
 
 from ..errors import ArgumentError
 from ..literals import PlainAdjustment, Verdict
+from ..report.words import number
 from ..results import verdict as verdicts
-from ..results.words import number
 from . import options
 from .messages import print_text
-from .show import print_changes, print_end, write_json
+from .show import print_results, write_json
 
 if TYPE_CHECKING:
     from ..permutation.model_comparison import ModelComparison
@@ -98,13 +98,10 @@ def compare(
     if tolerance is not None:
         narrow = _for_all_pairs(results, metric, given)
         changes = [_changes(*pair) for pair in zip(results, narrow, strict=True)]
-    for result in results:
-        print_text(f"{result}\n")
-        print_changes(result)
+    print_results(results)
     every_change = [change for some in changes for change in some]
     if tolerance is not None:
         print_text(f"\n{_describe_verdict(every_change, tolerance, results[0].confidence_level)}")
-    print_end(results[0], results[0].seed)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])
     if tolerance is not None:

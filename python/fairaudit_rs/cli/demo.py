@@ -11,7 +11,7 @@ import fairaudit_rs as fa
 from ..errors import ArgumentError
 from ..writing import check_target, write_text
 from .messages import print_text, width
-from .show import print_moves, print_tests
+from .show import print_tests
 
 
 @click.command()
@@ -91,8 +91,8 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
     nearest = fa.projection_test(
         data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=rng
     )
-    print_text(f"\nThe score with a threshold of 0.5, {nearest.summary()}")
-    print_moves(nearest)
+    nearest_text = nearest.to_text(width(), details=True)
+    print_text(f"\nThe score with a threshold of 0.5, {nearest_text}")
     audited = fa.audit(
         data["repaid"],
         data["approved"],

@@ -11,8 +11,7 @@ import fairaudit_rs as fa
 
 from ..literals import EquivalenceMethod
 from . import options
-from .messages import print_text
-from .show import print_end, write_json
+from .show import print_results, write_json
 
 
 @click.command()
@@ -45,7 +44,6 @@ def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -
     """
     options.check_files(json=json_path)
     results = options.of_each(fa.equivalence_test, metric, given, of_cells=True)
-    print_text("\n\n".join(map(str, results)))
-    print_end(results[0], results[0].seed)
+    print_results(results)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -10,8 +10,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .messages import print_text
-from .show import print_end, print_levels, print_tails, write_json
+from .show import print_results, write_json
 
 
 @click.command()
@@ -76,10 +75,7 @@ def extremes(
         progress=options.shows_progress(),
         **options.given_arguments(given),
     )
-    print_text(f"{result}")
-    print_tails(result)
-    print_levels(result)
-    print_end(result, result.seed)
+    print_results([result])
     if json_path is not None:
         write_json(json_path, result.to_dict())
 

@@ -10,8 +10,7 @@ import click
 import fairaudit_rs as fa
 
 from . import options
-from .messages import print_text
-from .show import print_end, print_scores, write_json
+from .show import print_results, write_json
 
 
 @click.command()
@@ -52,9 +51,6 @@ def influence(
     """
     options.check_files(json=json_path)
     results = options.of_each(fa.influence_audit, metric, given)
-    for result in results:
-        print_text(f"{result}")
-        print_scores(result)
-    print_end(results[0], results[0].seed)
+    print_results(results)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

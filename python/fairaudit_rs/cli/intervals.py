@@ -11,8 +11,7 @@ import fairaudit_rs as fa
 
 from ..literals import IntervalMethod
 from . import options
-from .messages import print_text
-from .show import print_end, print_intervals, write_json
+from .show import print_results, write_json
 
 
 @click.command()
@@ -30,9 +29,6 @@ def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> 
     """
     options.check_files(json=json_path)
     results = options.of_each(fa.intervals, metric, given, of_cells=True)
-    for result in results:
-        print_text(f"{result}\n")
-        print_intervals(result.to_frame())
-    print_end(results[0], results[0].seed)
+    print_results(results)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

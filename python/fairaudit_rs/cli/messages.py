@@ -13,7 +13,7 @@ import click
 
 from ..data.groups import escape_controls
 from ..errors import FairAuditError
-from ..results.tables import wrap_line
+from ..rendering.text import wrap_line
 
 #: Keys in the context of a command: whether it is quiet, and whether it shows progress.
 QUIET, PROGRESS = "fairaudit.quiet", "fairaudit.progress"

@@ -11,7 +11,7 @@ from ..permutation.lens import permutation_tests
 from . import options
 from .counts import as_cells
 from .messages import print_text
-from .show import print_end, print_pairs, print_tests, write_json
+from .show import print_results, print_tests, write_json
 
 
 @click.command()
@@ -58,9 +58,7 @@ def permutation(
             f"\np, Holm: adjusted over these {len(results)} metrics. The sentences below are about "
             "one metric each, unadjusted."
         )
-    for result in results:
-        print_text(f"\n{result}")
-        print_pairs(result)
-    print_end(results[0], results[0].seed)
+    print_text("")
+    print_results(results)
     if json_path is not None:
         write_json(json_path, [result.to_dict() for result in results])

@@ -13,8 +13,7 @@ from ..projection.notions import NOTIONS
 from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
-from .messages import print_text
-from .show import print_end, print_moves, write_json
+from .show import print_results, write_json
 
 
 @click.command()
@@ -89,9 +88,7 @@ def projection(
             argument="moves",
         )
     result = fa.projection_test(progress=options.shows_progress(), **options.given_arguments(given))
-    print_text(str(result))
-    print_moves(result)
-    print_end(result, result.seed)
+    print_results([result])
     if moves_path is not None:
         frame = result.moves.to_frame()
         write = frame.write_csv if moves_path.suffix == ".csv" else frame.write_parquet

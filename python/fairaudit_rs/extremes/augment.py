@@ -18,8 +18,8 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
 from ..literals import Looks
 from ..progress import Progress
+from ..report.words import number
 from ..results.verdict import rejects_at
-from ..results.words import number
 from .frame_rows import take_rows
 from .generator import FittedGenerator, fit_generator, group_seed, new_generator
 from .mixed_columns import MOST_ROWS, read_mixed

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..errors import NotMeasurableError
 from ..inference.pvalues import monte_carlo_pvalue
-from ..results.words import number, p_text
+from ..report.words import number, p_text
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..report.words import number
 from ..results.result import Result
-from ..results.words import number
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import Value
-from ..results.words import number
+from ..report.words import number
 
 Floats = NDArray[np.float64]
 

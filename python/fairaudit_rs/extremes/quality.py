@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..data.columns import list_some
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from ..report.words import number
 from ..results.result import Result
-from ..results.words import number
 from .logistic import DesignMatrix, MixedRidgeLogistic, cross_fitted_auc
 from .mixed_columns import MixedRows, coded_like, read_mixed
 from .seeds import stream_of

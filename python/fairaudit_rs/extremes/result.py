@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.groups import group_name
 from ..literals import TailPicture
+from ..report.words import limits_text, numbers, p_text, row_count
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import limits_text, numbers, p_text, row_count
 from .augment import AugmentedTail
 from .problem import ReturnLevel, rows_text
 from .tail import TailFit, draw_tails, level_row

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.groups import group_name
+from ..report.words import number, row_count
 from ..results.result import Result
 from ..results.stored import encode_value
-from ..results.words import number, row_count
 
 
 @dataclass(frozen=True, kw_only=True)

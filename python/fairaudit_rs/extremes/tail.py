@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..errors import ArgumentError
 from ..literals import TailPicture
+from ..report.words import number, numbers
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.words import number, numbers
 from . import chart
 from .diagnostics import (
     CvTest,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..literals import IndividualPicture
+from ..report.words import number, p_text, row_count
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import number, p_text, row_count
 from .attack import Attack, FlowPath, StoredAttack
 from .chart import path_chart, ratio_chart
 from .examples import UnfairExamples

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..data.groups import group_name
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.pvalues import upper_tail
+from ..report.words import number
 from ..results.chart import Chart
-from ..results.words import number
 from .calibration import ENOUGH, CalibrationDistance, calibration_of, two_sided
 from .divergence import InputDivergence, OutputDivergence, input_divergence, output_divergence
 from .known_probabilities import KnownProbabilities

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..inference.pvalues import upper_tail
 from ..literals import DescentMethod, DescentPicture
+from ..report.words import number
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.words import number
 from .chart import descent_chart, marginals_chart
 from .descent import (
     FEW_WEIGHTED,

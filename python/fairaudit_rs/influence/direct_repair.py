@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native, linear_programs
 from ..errors import ArgumentError, DataError, NotMeasurableError
-from ..results.words import number
+from ..report.words import number
 from .cell_map import CellMap, FeatureCells
 from .cost import MOST_OF_A_FUNCTION, ChangeCost
 from .rates import N_TERMS, Measure, terms_of

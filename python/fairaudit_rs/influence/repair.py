@@ -14,9 +14,9 @@ from ..data.features import named_columns
 from ..data.labels import is_missing_text, label_matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentTypeError, DataError
+from ..report.words import number
 from ..results.chart import Chart
 from ..results.result import Finding
-from ..results.words import number
 from .cell_map import CellMap
 from .chart import moves_chart
 from .coding import Coding

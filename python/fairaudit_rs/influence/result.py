@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..literals import DescentMethod, RepairMethod, ScoreKind
+from ..report.words import number, p_text, row_count
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
 from .problem import InfluenceProblem

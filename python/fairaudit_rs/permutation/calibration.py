@@ -18,9 +18,9 @@ from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..literals import Missing, MixedClusters, NullHypothesis, Studentize, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
+from ..report.words import join_names, row_count
 from ..results.result import Result
 from ..results.verdict import rejects_at
-from ..results.words import join_names, row_count
 from .excluded_groups import ExcludedGroup, note_on_excluded
 from .outcome import Procedure, run_test
 from .problem import Problem

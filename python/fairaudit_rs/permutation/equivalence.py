@@ -21,8 +21,8 @@ from ..inference.required_rows import (
 )
 from ..literals import EquivalenceMethod, Missing, MixedClusters, Scale, Undefined
 from ..metrics.metric import AnyMetric
+from ..report.words import number, numbers, p_text
 from ..results.verdict import rejects_at
-from ..results.words import number, numbers, p_text
 from .comparison import group_values
 from .estimates import IntervalBuilder, draw_replicates, drawn_pairs, method_of, warnings_of
 from .excluded_groups import ExcludedGroup, with_left_out

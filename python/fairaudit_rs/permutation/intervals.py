@@ -13,7 +13,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..literals import IntervalMethod, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric
-from ..results.words import number
+from ..report.words import number
 from .estimates import (
     Estimate,
     IntervalBuilder,
@@ -122,6 +122,10 @@ class IntervalResult(StratifiedFinding):
             if table == "pairs"
             else (super()._rows_of(table))
         )
+
+    def _document_tables(self) -> Sequence[str]:
+        """Return the tables of groups and pairs, which contain all estimates."""
+        return ("groups", "pairs")
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..report.words import number, numbers, p_text, row_count
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import number, numbers, p_text, row_count
 from .excluded_groups import ExcludedGroup, with_left_out
 
 #: Maximum number of groups that are printed with the sentence.
@@ -276,17 +276,9 @@ class ModelComparison(Finding):
         ]
         return with_left_out(rows, self.left_out, self.name_of)
 
-    def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text, if the sentence does not name them all."""
-        del width
-        if not 2 < len(self.values) <= _MOST_LINES:
-            return []
-        return [
-            f"  {self.name_of(value.group)}: {number(value.of_first)} to "
-            f"{number(value.of_second)}, "
-            f"{row_count(value.n_rows, value.n_used)}"
-            for value in self.values
-        ]
+    def _printed_tables(self) -> Collection[str]:
+        """Return the table of groups, if the sentence does not name them all."""
+        return ("groups",) if len(self.values) > 2 else ()
 
 
 def _last_of_all(pvalue: float) -> float:

@@ -21,8 +21,8 @@ from ..inference.pvalues import (
     standardize_gap,
 )
 from ..progress import Progress
+from ..report.words import p_text
 from ..results.verdict import rejects_at
-from ..results.words import p_text
 from .melded_limits import MeldedLimits
 from .problem import Problem
 from .skewness import count_tails

@@ -15,8 +15,8 @@ from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
 from ..inference.pvalues import normal_cdf, normal_of_tail, standardize_gap
+from ..report.words import number
 from ..results.result import Result
-from ..results.words import number
 from .excluded_groups import ExcludedGroup, note_on_excluded
 
 if TYPE_CHECKING:

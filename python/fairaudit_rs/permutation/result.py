@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..report.words import note_on_disagreement, number, p_text, row_count
 from ..results.verdict import rejects_at
-from ..results.words import note_on_disagreement, number, p_text, row_count
 from .excluded_groups import ExcludedGroup, with_left_out
 from .within_strata import PairWithinStrata, StratifiedFinding
 

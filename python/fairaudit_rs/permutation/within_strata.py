@@ -24,9 +24,9 @@ from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Pair
+from ..report.words import p_text
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import p_text
 from .strata import EFFECT_VARIES, LEAST_QUERIES, MANY_STRATA, can_be_queries
 
 #: Maximum number of strata that a result lists per pair, for up to ten pairs (fewer for more

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.groups import group_name
+from ..report.words import join_names, note_on_disagreement, number, p_text, row_count
 from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from ..results.words import join_names, note_on_disagreement, number, p_text, row_count
 from .moves import Moves, MoveSummary
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from .. import arguments
 from ..data.equality import are_equal
-from ..data.groups import escape_controls, group_name
+from ..data.groups import group_name
 from ..errors import ArgumentTypeError, DataError, NotStoredError
+from ..report.columns import known_table
+from ..report.document import Document, Section
+from ..report.words import fold_notes, row_count
 from .stored import decode_entry, decode_fields, encode_fields, encode_value
-from .words import fold_notes, number, row_count
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,8 +27,17 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 #: Fields that the repr shows.
 _IN_REPR = ["metric", "notion", "ratio", "estimate", "statistic", "pvalue", "engine", "n_rows"]
-#: Up to this many groups are printed with the sentence.
-_MOST_PRINTED = 12
+#: The titles of tables, by their names in `Result.to_frame`.
+_TITLES = {
+    "findings": "Findings",
+    "gaps": "Rejected audits by gap",
+    "law": "Fitted law",
+    "moved": "Rows that change sides",
+    "pairs": "Pairs of groups",
+    "path": "Path",
+    "return_levels": "Return levels",
+    "value": "Audit value",
+}
 
 
 class Serializable:
@@ -190,36 +201,71 @@ class Result(Serializable):
         """Return the names of the groups as they appear in notes."""
         return ()
 
-    def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text if the sentence does not name them all."""
-        del width
-        return []
-
     @property
     def details(self) -> str:
         """The names of the methods, which the sentence does not contain; "" if there are none."""
         return ""
 
+    def document(self) -> Document:
+        """Return the result as data for renderers: sentences, tables, notes and methods."""
+        facts = {"Seed": str(seed)} if (seed := getattr(self, "seed", None)) is not None else {}
+        return Document(
+            title=self._title(),
+            sentences=tuple(self.summary().splitlines()),
+            sections=tuple(self._sections()),
+            notes=self.remarks,
+            details=self.details,
+            facts=facts,
+        )
+
+    def _title(self) -> str:
+        """Return the title of a page about the result."""
+        words = re.sub(r"(?<!^)([A-Z])", r" \1", type(self).__name__.removesuffix("Result")).lower()
+        metric = getattr(self, "metric", "")
+        return f"{words.capitalize()}: {metric}" if metric else words.capitalize()
+
+    def _sections(self) -> Iterator[Section]:
+        """Yield the tables of the result; printed text contains those in `_printed_tables`."""
+        level = getattr(self, "confidence_level", None)
+        printed = self._printed_tables()
+        for name in self._document_tables():
+            rows = self._rows_of(name)
+            if rows:
+                table = known_table(name, rows, level)
+                title = _TITLES.get(name, name.replace("_", " ").capitalize())
+                yield Section(title=title, tables=(table,), is_detail=name not in printed)
+
+    def _document_tables(self) -> Sequence[str]:
+        """Return the names of the tables of the document."""
+        return self.tables
+
+    def _printed_tables(self) -> Collection[str]:
+        """Return the names of the tables that printed text contains."""
+        return ()
+
     def __str__(self) -> str:
         return self.to_text()
 
-    def to_text(self, width: int | None = None) -> str:
-        """Return the printed text: the sentence, groups or a table, notes, and names of methods.
+    def to_text(self, width: int | None = None, *, details: bool = False) -> str:
+        """Return the printed text: sentences, tables, notes, and names of methods.
 
         Parameters
         ----------
         width : int, optional
             Longer rows of tables continue in the next line; None never breaks them.
+        details : bool
+            Include all tables, as `to_markdown` does.
 
         Returns
         -------
         str
             Sentences are not wrapped.
         """
-        notes = [f"Note: {text}." for text in self.remarks]
-        details = [f"Details: {self.details}."] if self.details else []
-        lines = [self.summary(), *self._group_lines(width), *notes, *details]
-        return "\n".join(escape_controls(line, kept="\n\t") for line in lines)
+        return render_result("text", self.document(), width=width, details=details)
+
+    def to_markdown(self) -> str:
+        """Return the result as a page of Markdown: sentences, all tables, notes and methods."""
+        return render_result("markdown", self.document())
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -276,16 +322,14 @@ class Result(Serializable):
         return []
 
     def _repr_html_(self) -> str:
-        import html
+        return render_result("html", self.document())
 
-        tables = [self.rows()]
-        if "groups" in self.tables[1:]:
-            tables.append(self.group_rows())
-        texts = [f"Note: {text}." for text in self.remarks]
-        texts += [f"Details: {self.details}."] if self.details else []
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in texts)
-        shown = "".join(map(_html_table, filter(None, tables)))
-        return f"<div><p>{html.escape(self.summary())}</p>{shown}{notes}</div>"
+
+def render_result(form: str, document: Document, **options: Any) -> str:
+    """Return a document as text, Markdown or HTML; renderers lie above results."""
+    renderer = import_module(f"{__name__.partition('.')[0]}.rendering.{form}")
+    text: str = renderer.render(document, **options)
+    return text
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -362,35 +406,10 @@ class Finding(Result):
     def _group_names(self) -> Sequence[str]:
         return [self.name_of(group) for group in self.group_sizes]
 
-    def _group_lines(self, width: int | None = None) -> list[str]:
-        """Return the groups as lines of text if the sentence does not name them all."""
-        del width
-        if not 2 < len(self.group_sizes) <= _MOST_PRINTED:
-            return []
-        rows = [row for row in self.group_rows() if "value" in row]
-        many = len({row.get("metric") for row in rows}) > 1
-        return [group_line(row, many) for row in rows]
-
-
-def group_line(row: Mapping[str, Any], many: bool) -> str:
-    """Return a row of the group table as a line of text, with the metric if there are several."""
-    metric = f"{row['metric']} of " if many else ""
-    line = f"  {metric}{row['group']}: {number(row['value'])}"
-    low, high = row.get("low", math.nan), row.get("high", math.nan)
-    interval = "" if math.isnan(low) else f" ({number(low)} to {number(high)})"
-    used = row_count(row["n_rows"], row.get("n_used"))
-    return f"{line}{interval}{', ' if used else ''}{used}"
-
-
-def _html_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    import html
-
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_short(v))}</td>" for v in row.values()) + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    def _printed_tables(self) -> Collection[str]:
+        """Return the table of groups, if the sentence does not name them all."""
+        has_values = len(self.group_sizes) > 2 and any("value" in row for row in self.group_rows())
+        return ("groups",) if has_values else ()
 
 
 def _short(value: Any) -> str:

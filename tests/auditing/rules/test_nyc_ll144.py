@@ -185,10 +185,8 @@ class TestSmallHighest:
         found = fa.audit(y_pred=hired, sensitive_features={"race": race}, policy=PRESET, rng=1)
         lines = found.rule_lines
         assert "race or ethnicity: impact ratios are to tiny, selection rate 1.000" in lines
-        assert (
-            "race or ethnicity: a: 100 applicants, selection rate 0.500, impact ratio 0.500; with "
-            "categories below 2 % 0.500, without them 0.833"
-        ) in lines
+        [line] = [line for line in str(found).splitlines() if line.startswith("  a  ")]
+        assert line.split()[:6] == ["a", "100", "0.500", "0.500", "0.500", "0.833"]
         assert any("tiny has the highest selection rate (1.000) and fewer" in x for x in lines)
         assert "without small categories" in found.to_markdown()
         frame = found.to_frame("impact_ratios")

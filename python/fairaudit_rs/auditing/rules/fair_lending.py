@@ -13,8 +13,8 @@ from ...data.groups import group_name
 from ...errors import ArgumentTypeError, DataError
 from ...inference.proportions import ratio_interval
 from ...inference.pvalues import normal_of_level, standardize_gap, t_upper_tail
+from ...report.words import number
 from ...results.verdict import rejects_at
-from ...results.words import number
 from ..sentences import fill_part, fill_sentence
 from .counts import (
     Counts,

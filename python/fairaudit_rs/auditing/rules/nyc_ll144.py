@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from ... import arguments
 from ...data.groups import attribute_name, group_name
 from ...errors import DataError
-from ..markdown import escape_markdown, markdown_table
+from ...report.document import Cell, Column, Document, Section, Table
+from ...report.words import join_names
+from ...results.result import render_result
 from ..sentences import fill_part, fill_sentence
 from .counts import Counts, SelectionCount, check_counts, highest_rate_group
 
@@ -129,25 +131,65 @@ class ImpactTable:
             for category in self.categories
         ]
 
+    def table(self) -> Table:
+        """Return the published table."""
+        has_both = self.small_highest is not None
+        columns = (
+            Column(key="category", heading=self.by),
+            Column(key="n_applicants", heading="number of applicants", kind="count"),
+            Column(key="rate", heading=RATES[self.kind], kind="value"),
+            Column(key="impact_ratio", heading="impact ratio", kind="value"),
+            *(Column(key=head, heading=head, kind="value") for head in _BOTH if has_both),
+            Column(key="note", heading="note"),
+        )
+        rows = tuple(
+            (
+                self.name_of(category),
+                category.n_applicants,
+                Cell(f"{category.rate:.3f}", category.rate),
+                Cell(_three_decimals(category.impact_ratio), category.impact_ratio),
+                *map(Cell, self.both_ratios(category)),
+                category.reason,
+            )
+            for category in self.categories
+        )
+        return Table(name="impact_ratios", columns=columns, rows=rows, noun="categories")
+
+    def section(self, unused: Sequence[str] = ()) -> Section:
+        """Return the published table with what it compares, and who is not in it.
+
+        ``unused`` are parts of the design, such as weights, that the rule ignores.
+        """
+        sentences, top = [], self.compared_with
+        if top is not None:
+            sentences.append(
+                fill_sentence(
+                    "ratios_are_to",
+                    by=self.by,
+                    without=without_parts(unused),
+                    group=self.name_of(top),
+                    rate_name=RATES[self.kind],
+                    rate=f"{top.rate:.3f}",
+                )
+            )
+        if self.small_note:
+            sentences.append(f"{self.by}: {self.small_note}")
+        is_one = self.n_unknown == 1
+        sentences.append(
+            fill_sentence(
+                "unknown_category",
+                by=self.by,
+                people="1 applicant" if is_one else f"{self.n_unknown:,} applicants",
+                same_by=self.by,
+                are="is" if is_one else "are",
+            )
+        )
+        title = f"{RATES[self.kind].capitalize()} by {self.by}"
+        return Section(title=title, sentences=tuple(sentences), tables=(self.table(),))
+
     def to_markdown(self) -> str:
         """Return the published table, with the number of people of unknown category below."""
-        both = _BOTH if self.small_highest else ()
-        heads = [self.by, "number of applicants", RATES[self.kind], "impact ratio", *both, "note"]
-        cells = [
-            [
-                self.name_of(category),
-                f"{category.n_applicants:,}",
-                f"{category.rate:.3f}",
-                _three_decimals(category.impact_ratio),
-                *self.both_ratios(category),
-                category.reason,
-            ]
-            for category in self.categories
-        ]
-        people = "1 person" if self.n_unknown == 1 else f"{self.n_unknown:,} people"
-        below = f"Not in this table: {people} of unknown {self.by}."
-        note = f"\n{escape_markdown(self.small_note)}.\n" if self.small_note else ""
-        return f"{markdown_table(heads, cells)}\n\n{below}\n{note}"
+        return render_result("markdown", Document(title="", sections=(self.section(),)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,8 +250,13 @@ class BiasAudit:
 
     def to_markdown(self) -> str:
         """Return the summary of results."""
-        head = "\n".join(f"- {escape_markdown(line)}" for line in self.head)
-        return "\n".join([head, "", *(table.to_markdown() for table in self.tables)])
+        sections = (Section(sentences=tuple(self.head)), *(t.section() for t in self.tables))
+        return render_result("markdown", Document(title="", sections=sections))
+
+
+def without_parts(unused: Sequence[str]) -> str:
+    """Return the remark on parts of the design, such as weights, that the rule ignores."""
+    return fill_part("without", "without", parts=join_names(list(unused))) if unused else ""
 
 
 def above_median(scores: ArrayLike) -> NDArray[np.bool_]:

@@ -56,10 +56,6 @@ RULES = {
     "no_threshold": "the rule sets no threshold; nothing here passes or fails",
     "missing": "missing: {what}",
     "ratios_are_to": "{by}{without}: impact ratios are to {group}, {rate_name} {rate}",
-    "category": (
-        "{by}{without}: {group}: {n} applicants, {rate_name} {rate}, impact ratio {ratio}"
-        "{two_ratios}{category_note}"
-    ),
     "small_highest": "{by}: {small_note}",
     "unknown_category": "{by}: {people} of unknown {same_by} {are} in no line",
 }
@@ -143,8 +139,4 @@ PARTS_OF_RULES = {
             "{n_all}): ratios are given with and without such categories"
         )
     },
-    "two_ratios": {
-        "two_ratios": "; with categories below 2 % {with_small}, without them {without_small}"
-    },
-    "category_note": {"category_note": " ({reason})"},
 }

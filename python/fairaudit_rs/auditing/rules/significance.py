@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...results.words import p_text
+from ...report.words import p_text
 from ..sentences import fill_part
 
 

@@ -23,8 +23,8 @@ from ... import arguments
 from ...data.groups import group_name
 from ...inference.proportions import ratio_interval, ratio_score
 from ...inference.pvalues import normal_of_level
+from ...report.words import p_text
 from ...results.verdict import rejects_at
-from ...results.words import p_text
 from ..sentences import fill_part, fill_sentence
 from .counts import (
     FEW,

@@ -1,0 +1,150 @@
+"""The headings and kinds of the columns of results, by the name of the column in data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .document import Column, Kind, Table
+
+#: Tables with more rows show the first few of them, the clearest first if rows have p-values.
+MOST_ROWS, SHORTENED_TO = 15, 5
+
+_COLUMNS: dict[str, tuple[str, Kind]] = {
+    "metric": ("metric", "text"),
+    "attribute": ("attribute", "text"),
+    "group": ("group", "text"),
+    "first": ("group", "text"),
+    "second": ("compared with", "text"),
+    "n_rows": ("rows", "count"),
+    "n_used": ("eligible rows", "count"),
+    "n_changed": ("changed rows", "count"),
+    "n_audits": ("audits", "count"),
+    "n_events": ("events", "count"),
+    "first_value": ("value", "value"),
+    "second_value": ("other value", "value"),
+    "of_first": ("first model", "value"),
+    "of_second": ("second model", "value"),
+    "gap_of_first": ("gap, first model", "value"),
+    "gap_of_second": ("gap, second model", "value"),
+    "adjusted_pvalue": ("adjusted p", "pvalue"),
+    "change_pvalue": ("p of the change", "pvalue"),
+    "fitted_pvalue": ("p of the fit", "pvalue"),
+    "pvalue": ("p", "pvalue"),
+    "interval": ("interval", "interval"),
+    "simultaneous": ("interval of all", "interval"),
+    "change_interval": ("interval of the change", "interval"),
+    "fitted_interval": ("interval of the fit", "interval"),
+    "inconclusive": ("why no p", "text"),
+    "left_out": ("why excluded", "text"),
+    "reason": ("reason", "text"),
+}
+#: Pairs of columns that are shown as one interval.
+_LIMITS = {
+    ("low", "high"): "interval",
+    ("simultaneous_low", "simultaneous_high"): "simultaneous",
+    ("change_low", "change_high"): "change_interval",
+    ("fitted_low", "fitted_high"): "fitted_interval",
+}
+#: Columns of data that readers of a document do not need.
+_OMITTED = frozenset(
+    {
+        "comparison",
+        "engine",
+        "first_n_rows",
+        "interval",
+        "n_undefined",
+        "pvalue_is_bound",
+        "rank",
+        "distance",
+        "highest_rank",
+        "lowest_rank",
+        "mass",
+        "notion",
+        "second_n_rows",
+        "standard_error",
+        "statistic",
+    }
+)
+#: What one row of a table is.
+_NOUNS = {"pairs": "pairs", "groups": "groups", "moved": "kinds of rows"}
+
+
+def known_table(name: str, rows: Sequence[Mapping[str, Any]], level: float | None = None) -> Table:
+    """Return the rows of a table of a result as typed columns.
+
+    Columns without any value are omitted; limits become one column, with the confidence level of
+    the result. Of many rows the first few are shown, those with the smallest p-values.
+    """
+    rows = [_with_intervals(row) for row in rows]
+    is_long = len(rows) > MOST_ROWS
+    if is_long:
+        rows = sorted(rows, key=_clarity)
+    keys = [
+        key for key in dict.fromkeys(key for row in rows for key in row) if _is_shown(key, rows)
+    ]
+    columns = tuple(_column(key, rows, level) for key in keys)
+    return Table(
+        name=name,
+        columns=columns,
+        rows=tuple(tuple(row.get(key) for key in keys) for row in rows),
+        noun=_NOUNS.get(name, "rows"),
+        n_shown=SHORTENED_TO if is_long else None,
+    )
+
+
+def _with_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with pairs of limits as intervals, and without columns that nobody needs."""
+    shown = {}
+    ends = {low: (high, name) for (low, high), name in _LIMITS.items()}
+    seconds = {high for _, high in _LIMITS}
+    for key, value in row.items():
+        if key in ends and ends[key][0] in row:
+            high, name = ends[key]
+            shown[name] = (value, row[high])
+        elif key not in seconds and key not in _OMITTED:
+            shown[key] = value
+    if row.get("n_used") == row.get("n_rows"):
+        shown.pop("n_used", None)
+    return shown
+
+
+def _is_shown(key: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column says anything: it has values, and not one that all rows share."""
+    values = [row.get(key) for row in rows]
+    if all(map(_is_missing, values)):
+        return False
+    is_constant = key in ("metric", "attribute", "kind", "scale", "margin", "horizon", "null")
+    return not (is_constant and len(rows) > 1 and len(set(values)) == 1)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_missing, value))
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _column(key: str, rows: Sequence[Mapping[str, Any]], level: float | None) -> Column:
+    heading, kind = _COLUMNS.get(key, (key.replace("_", " "), None))
+    if kind is None:
+        values = [row.get(key) for row in rows if not _is_missing(row.get(key))]
+        kind = _kind_of(values)
+    if key == "interval" and level is not None and not math.isnan(level):
+        heading = f"{100 * level:g} % interval"
+    return Column(key=key, heading=heading, kind=kind)
+
+
+def _kind_of(values: Sequence[Any]) -> Kind:
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return "count"
+    return "value" if all(isinstance(value, int | float) for value in values) else "text"
+
+
+def _clarity(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """Return the sort key of a row: the smallest p-values first, rows without one last."""
+    adjusted, alone = (row.get(key) for key in ("adjusted_pvalue", "pvalue"))
+    value = alone if adjusted is None else adjusted
+    if value is None or math.isnan(value):
+        return True, 0.0, 0.0
+    return False, value, value if alone is None else alone
