@@ -38,9 +38,7 @@ def test_rows_of_each_group(command, here):
     for n in sizes.values():
         assert str(n) in found.stdout
     if command not in ("audit", "calibrate", "power"):
-        other = "others" if command == "influence" else "m"
-        text = f"\n1,500 rows compared: f {sizes['f']}, {other} {sizes['m']}\n"
-        assert text in found.stdout
+        assert re.search(rf"^  f +{sizes['f']}\b", found.stdout, re.MULTILINE)
 
 
 def test_rows_without_a_group_are_counted(here):
@@ -49,8 +47,7 @@ def test_rows_without_a_group_are_counted(here):
     found = run("permutation", "some.csv", *COMMANDS["permutation"], "--seed", "1")
     n = frame["sex"].null_count()
     assert n > 10
-    assert f"{1_500 - n:,} rows compared: " in found.stdout
-    assert f"; {n} rows of no group\n" in found.stdout
+    assert f"Note: {n} of 1,500 rows have no value of sex and belong to no group." in found.stdout
 
 
 @pytest.mark.parametrize("command", SEEDED)
@@ -69,17 +66,17 @@ def test_many_pairs_are_a_few_lines(command, here):
     file = () if command == "audit" else ("--json", "x.json")
     found = run(command, "many.csv", *COMMANDS[command], "--seed", "1", *file)
     assert found.exit_code == 0, found.stderr
-    assert len(found.stdout.splitlines()) < 40
+    assert len(found.stdout.splitlines()) < 50
     if command == "audit":
         return
     assert "more " in found.stdout
-    assert ": --json FILE has all of them" in found.stdout
+    assert ": --json FILE has them all" in found.stdout
     if command in ("permutation", "compare"):
         pairs = json.loads((here / "x.json").read_text())[0]["comparisons"]
         assert len(pairs) == 435
         assert "and 430 more pairs" in found.stdout
         least = min(pairs, key=lambda entry: (entry["adjusted_pvalue"], entry["pvalue"]))
-        assert f"={least['first']} - sex={least['second']}" in found.stdout
+        assert re.search(rf"sex={least['first']} +sex={least['second']} ", found.stdout)
 
 
 def test_fifteen_pairs_are_all_there(here):
@@ -87,7 +84,8 @@ def test_fifteen_pairs_are_all_there(here):
     frame = rows(3_000).with_columns(sex=pl.Series(rng.choice(list("abcdef"), 3_000)))
     frame.write_csv("six.csv")
     found = run("permutation", "six.csv", *COMMANDS["permutation"], "--seed", "1")
-    assert found.stdout.count("adjusted p = ") >= 15
+    pairs = found.stdout.partition("Pairs of groups:")[2].partition("\n\n")[0]
+    assert len(re.findall(r"^  [a-f] +[a-f] ", pairs, re.MULTILINE)) == 15
     assert "more pairs" not in found.stdout
 
 

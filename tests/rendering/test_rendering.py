@@ -166,9 +166,8 @@ class TestKnownTable:
         shown = [row[0] for row in table.shown_rows]
         assert shown == [f"g{i}" for i in np.argsort(pvalues)[:5]]
         assert table.n_hidden == 35
-        assert text.aligned_lines(table)[-1] == (
-            '  ... and 35 more pairs: to_frame("pairs") has all of them'
-        )
+        line = text.aligned_lines(table)[-1]
+        assert line == '  ... and 35 more pairs: to_frame("pairs") has them all'
 
 
 def test_all_outputs_have_the_same_words_and_numbers():

@@ -91,7 +91,7 @@ def demo(n_rows: int, rng: int, output: Path | None) -> None:
     nearest = fa.projection_test(
         data["repaid"], y_score=data["score"], sensitive_features={"sex": data["sex"]}, rng=rng
     )
-    nearest_text = nearest.to_text(width(), details=True)
+    nearest_text = nearest.to_text(width())
     print_text(f"\nThe score with a threshold of 0.5, {nearest_text}")
     audited = fa.audit(
         data["repaid"],

@@ -41,7 +41,10 @@ def write_json(path: Path, content: object) -> None:
 
 def print_results(results: Sequence[Result]) -> None:
     """Print results with all their tables, and the seed that repeats the command."""
-    print_text("\n\n".join(result.to_text(width(), details=True) for result in results))
+    texts = (
+        render(result.document(), width(), details=True, where="--json FILE") for result in results
+    )
+    print_text("\n\n".join(texts))
     seed = getattr(results[0], "seed", None)
     if seed is not None:
         print_text(f"\nseed {seed}")

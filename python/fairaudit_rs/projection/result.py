@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,6 +233,10 @@ class ProjectionResult(Finding):
             }
             for part in self.moved
         ]
+
+    def _printed_tables(self) -> Collection[str]:
+        """Return the table of the rows that change sides."""
+        return ("moved",)
 
     def group_rows(self) -> list[dict[str, Any]]:
         """Return one row per group and rate, or for a user's `Notion` one per group."""

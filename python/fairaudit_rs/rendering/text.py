@@ -13,11 +13,14 @@ _INDENT, _GAP = "  ", "  "
 _FURTHER = "      "
 
 
-def render(document: Document, width: int | None = None, *, details: bool = False) -> str:
+def render(
+    document: Document, width: int | None = None, *, details: bool = False, where: str = ""
+) -> str:
     """Return a document as text.
 
     Sentences are not wrapped. Rows of tables that are longer than ``width`` continue on the next
-    line. Sections of details are included on request.
+    line. Sections of details are included on request. ``where`` says what has the rows that are not
+    shown; by default it is `Result.to_frame`.
     """
     sentences = list(document.sentences)
     if document.headline:
@@ -26,7 +29,7 @@ def render(document: Document, width: int | None = None, *, details: bool = Fals
     ends += [f"Details: {document.details}."] if document.details else []
     blocks = [sentences]
     blocks += [
-        _section_lines(section, width)
+        _section_lines(section, width, where)
         for section in document.sections
         if details or not section.is_detail
     ]
@@ -35,20 +38,20 @@ def render(document: Document, width: int | None = None, *, details: bool = Fals
     return escape_controls(text, kept="\n\t")
 
 
-def _section_lines(section: Section, width: int | None) -> list[str]:
+def _section_lines(section: Section, width: int | None, where: str) -> list[str]:
     lines = [f"{section.title}:"] if section.title else []
     lines += [f"{_INDENT}{sentence}" for sentence in section.sentences]
     for table in section.tables:
-        lines += aligned_lines(table, width)
+        lines += aligned_lines(table, width, where)
     return lines
 
 
-def aligned_lines(table: Table, width: int | None = None) -> list[str]:
+def aligned_lines(table: Table, width: int | None = None, where: str = "") -> list[str]:
     """Return a table as aligned lines under its headings; numbers are aligned at the right."""
     lines = table_lines(table.texts(), width, [column.is_numeric for column in table.columns])
     if table.n_hidden:
-        where = f'to_frame("{table.name}") has all of them'
-        lines.append(f"{_INDENT}... and {table.n_hidden:,} more {table.noun}: {where}")
+        where = where or f'to_frame("{table.name}")'
+        lines.append(f"{_INDENT}... and {table.n_hidden:,} more {table.noun}: {where} has them all")
     return lines
 
 

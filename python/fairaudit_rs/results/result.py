@@ -229,7 +229,7 @@ class Result(Serializable):
         level = getattr(self, "confidence_level", None)
         printed = self._printed_tables()
         for name in self._document_tables():
-            rows = self._rows_of(name)
+            rows = self._document_rows(name)
             if rows:
                 table = known_table(name, rows, level)
                 title = _TITLES.get(name, name.replace("_", " ").capitalize())
@@ -238,6 +238,10 @@ class Result(Serializable):
     def _document_tables(self) -> Sequence[str]:
         """Return the names of the tables of the document."""
         return self.tables
+
+    def _document_rows(self, table: str) -> Sequence[dict[str, Any]]:
+        """Return the rows of a table of the document."""
+        return self._rows_of(table)
 
     def _printed_tables(self) -> Collection[str]:
         """Return the names of the tables that printed text contains."""
