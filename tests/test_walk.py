@@ -129,7 +129,7 @@ class TestStumbles:
         assert run(second).exit_code in (0, 1)
         audit = run(first.removesuffix(" --favourable P"))
         assert audit.exit_code == 2
-        assert "--favourable is None and --y-pred holds 'P', 'Q'. Give the value" in audit.stderr
+        assert "--favourable is not given and --y-pred holds 'P', 'Q'. Say which of them" in audit.stderr
         text = (here / "fairaudit.toml").read_text()
         assert "without it\n# there is no audit.\n# favourable = " in text
         changed = re.sub("# favourable = .*", 'favourable = "P"', text)

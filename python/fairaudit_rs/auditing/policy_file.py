@@ -57,6 +57,12 @@ class PolicyFile:
         name = ".".join(map(str, (*self.place, *keys)))
         return f"[[{name}]]" if len(keys) > 1 else f"[{name}]"
 
+    def place_of(self, table: str, key: str) -> str | None:
+        """Return the file and the line of a key; None if the file does not have it."""
+        if key not in (self.part(table) or {}):
+            return None
+        return f"{self.name}{self._line_of((*self.place, table, key))}"
+
     def convert(self, make: Callable[[Any], T], *keys: str | int) -> T:
         """Convert the value under nested keys; errors name the file and the line."""
         content = self.part(*keys)
@@ -78,12 +84,7 @@ class PolicyFile:
             inner = re.match(r"\w+ of '([^']*)' is ", message)
             if inner and (*place, inner[1]) in self.lines:
                 place = (*place, inner[1])
-        return type(error)(
-            f"{self.name}{self._line_of(place)}: {message}",
-            argument=error.argument,
-            mentions=error.mentions,
-            code=error.code,
-        )
+        return error.with_message(f"{self.name}{self._line_of(place)}: {message}")
 
     def _line_of(self, place: Path) -> str:
         """Return the line of a place, or of the nearest table around it."""

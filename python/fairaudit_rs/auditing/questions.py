@@ -211,6 +211,7 @@ def _pose_criterion(
                 f"{policy.name!r}. Pass {missing[0]}=, or set binding to false.",
                 argument=missing[0],
                 code="missing-argument",
+                needed_by=f"{metric.name}, which binds in the policy {policy.name!r},",
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)

@@ -36,9 +36,13 @@ def check_scale(
     if found is not None and limit < 1:
         role, value, accepted = found
         raise ArgumentError(
-            f"{role} holds {value:g}, but the tolerance {limit:g} of {metric.name} is a difference "
-            f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
+            f"{role} holds {value:g}",
             argument=role,
+            code="other-scale",
+            advice=(
+                f", but the tolerance {limit:g} of {metric.name} is a difference of shares. Use "
+                f"{accepted}, or a tolerance of 1 or more, in units of the score."
+            ),
         )
     if found is None and limit >= largest_gap:
         raise ArgumentError(

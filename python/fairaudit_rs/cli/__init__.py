@@ -14,9 +14,9 @@ import click
 
 import fairaudit_rs as fa
 
-from ..errors import FairAuditError
 from .audit import audit
 from .calibrate import calibrate
+from .command import USAGE_ERROR
 from .compare import compare
 from .demo import demo
 from .equivalence import equivalence
@@ -24,27 +24,22 @@ from .extremes import extremes
 from .influence import influence
 from .init import init
 from .intervals import intervals
-from .messages import print_text, with_options
+from .messages import print_text
 from .metrics import list_metrics
 from .permutation import permutation
 from .power import power
 from .projection import projection
 from .tabulate import tabulate
 
-USAGE_ERROR = 2
 INTERRUPTED = 130
 
 
 class _CommandGroup(click.Group):
-    """A group of commands that prints errors of this package on one line and exits with 2."""
+    """A group of commands that exits with 2 for errors that no command expects."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except FairAuditError as error:
-            command = self.commands[str(ctx.invoked_subcommand)]
-            print_text(f"fairaudit: error: {with_options(error, command)}", err=True)
-            ctx.exit(USAGE_ERROR)
         except OSError as error:
             print_text(f"fairaudit: error: {error}", err=True)
             ctx.exit(USAGE_ERROR)

@@ -17,6 +17,7 @@ from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
+from .command import POLICY_ROLES, command
 from .counts import holds_cells, warn_of_counts, written_cells
 from .messages import print_note, print_text, width
 
@@ -28,11 +29,35 @@ if TYPE_CHECKING:
 POLICY_FILE = "fairaudit.toml"
 #: The output format of each file suffix.
 FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
-#: fair_lending needs a threshold and references, so it needs a file.
-_PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
+#: Options that only other commands have.
+_HINTS = dict.fromkeys(
+    ("--metric", "-m"),
+    "The policy names the metrics of an audit (docs/policy.md); 'fairaudit permutation' tests one.",
+) | {"--reference": "The policy names the reference group of an audit (docs/policy.md)."}
 
 
-@click.command()
+class _PresetName(click.Choice[str]):
+    """The name of a preset that needs no file."""
+
+    #: It needs a threshold and references.
+    WITH_FILE = "fair_lending"
+
+    def __init__(self) -> None:
+        super().__init__([name for name in get_args(PresetName) if name != self.WITH_FILE])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a preset; the one that needs a file is refused with what to do."""
+        if value == self.WITH_FILE:
+            self.fail(
+                f"{value} needs a threshold and a reference group for each attribute. Write them "
+                "in a file (docs/policy.md) and pass it with --policy.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+@command(hints=_HINTS)
 @options.data
 @options.sensitive_option("each is an attribute", required=False)
 @options.labels
@@ -42,7 +67,7 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
     type=click.Path(path_type=Path),
     help=f"TOML file of the policy and the columns; {POLICY_FILE} when it is here.",
 )
-@click.option("--preset", type=click.Choice(_PRESETS), help="A policy by name, without a file.")
+@click.option("--preset", type=_PresetName(), help="A policy by name, without a file.")
 @click.option("--favourable", help="The favourable value of labels and decisions.")
 @options.strata_option("Column within whose values groups are compared; may be repeated.")
 @options.clusters
@@ -107,7 +132,9 @@ def audit(
     formats = {path: _format_of(path) for path in output}
     for path in output:
         check_target("--output", path)
-    policy, roles = _load_policy(policy_path, preset)
+    policy, roles, file = _load_policy(policy_path, preset)
+    if file is not None:
+        context.meta[POLICY_ROLES] = (file, roles)
     combine = {**roles.get("combine", {}), **given.pop("combine")}
     named, filters = options.arguments_and_filters({**given, "combine": combine})
     columns = {**_columns(roles), **named}
@@ -138,8 +165,10 @@ def _format_of(path: Path) -> str:
     return FORMATS[path.suffix]
 
 
-def _load_policy(path: Path | None, preset: str | None) -> tuple[Policy | None, Mapping[str, Any]]:
-    """Return the policy of a file or preset, None for the default, and the columns of the file."""
+def _load_policy(
+    path: Path | None, preset: str | None
+) -> tuple[Policy | None, Mapping[str, Any], Path | None]:
+    """Return the policy of a file or preset, None for the default; the file's columns; the file."""
     if path is not None and preset is not None:
         raise ArgumentError(
             f"--policy is {path} and --preset is {preset}. Give one of them; the file can name a "
@@ -149,13 +178,13 @@ def _load_policy(path: Path | None, preset: str | None) -> tuple[Policy | None, 
             code="conflicting-arguments",
         )
     if preset is not None:
-        return fa.Policy.preset(preset), {}  # type: ignore[arg-type]
+        return fa.Policy.preset(preset), {}, None  # type: ignore[arg-type]
     if path is None:
         path = Path(POLICY_FILE)
         if not path.is_file():
-            return None, {}
+            return None, {}, None
         print_note(f"policy and columns of {path}")
-    return fa.Policy.load(path), read_roles(path)
+    return fa.Policy.load(path), read_roles(path), path
 
 
 def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .counts import as_cells
 from .messages import print_text
 from .show import write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option("Name of a metric.")
 @options.sensitive_or_counts

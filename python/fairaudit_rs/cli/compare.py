@@ -17,6 +17,7 @@ from ..literals import PlainAdjustment, Verdict
 from ..results import verdict as verdicts
 from ..results.words import number
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_changes, print_end, write_json
 
@@ -32,7 +33,7 @@ _WORDS = {
 }
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_option()

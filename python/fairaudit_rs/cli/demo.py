@@ -10,11 +10,12 @@ import fairaudit_rs as fa
 
 from ..errors import ArgumentError
 from ..writing import check_target, write_text
+from .command import command
 from .messages import print_text, width
 from .show import print_moves, print_tests
 
 
-@click.command()
+@command()
 @click.option(
     "--rows",
     "n_rows",

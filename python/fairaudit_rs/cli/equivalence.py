@@ -11,11 +11,12 @@ import fairaudit_rs as fa
 
 from ..literals import EquivalenceMethod
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_end, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts

@@ -10,11 +10,12 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_end, print_levels, print_tails, write_json
 
 
-@click.command()
+@command()
 @options.data
 @click.option("--y-score", required=True, help="Column of scores of the rows as they are.")
 @click.option(

@@ -10,11 +10,12 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_end, print_scores, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option("A rate, calibration or divergence; may be repeated.")
 @click.option(

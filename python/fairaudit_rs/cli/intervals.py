@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-import click
-
 import fairaudit_rs as fa
 
 from ..literals import IntervalMethod
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_end, print_intervals, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts

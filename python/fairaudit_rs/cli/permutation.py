@@ -9,12 +9,13 @@ import click
 
 from ..permutation.lens import permutation_tests
 from . import options
+from .command import command
 from .counts import as_cells
 from .messages import print_text
 from .show import print_end, print_pairs, print_tests, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts

@@ -13,11 +13,12 @@ from ..projection.notions import NOTIONS
 from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_end, print_moves, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.sensitive_option("see --attributes")
 @click.option(

@@ -13,10 +13,11 @@ from ..data.cell_columns import as_text
 from ..errors import ArgumentError
 from ..writing import check_target, write_file
 from . import options
+from .command import command
 from .messages import print_text
 
 
-@click.command()
+@command()
 @options.data
 @options.sensitive_option("all are kept")
 @options.labels

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, ColumnError
-from .columns import list_some
+from ..errors import ArgumentError
+from .frames import unknown_column_error
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,10 +67,8 @@ def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, p
             f"cut is {text!r}; accepted: a column and a number, such as score=0.7", argument="cut"
         )
     if name not in schema:
-        raise ColumnError(
-            f"cut names column {name!r}, which does not exist; the data have: "
-            f"{list_some(list(schema), 30)}",
-            argument="cut",
+        raise unknown_column_error(
+            f"cut names column {name!r}, which does not exist", name, list(schema), argument="cut"
         )
     if not schema[name].is_numeric():
         raise ArgumentError(
@@ -189,9 +187,10 @@ class _FilterParser:
         if kind not in ("quoted", "word", "number"):
             raise self._wrong(f"{value!r} comes where the name of a column is needed")
         if name not in self.schema:
-            raise ColumnError(
-                f"where names column {name!r}, which does not exist; the data have: "
-                f"{list_some(list(self.schema), 30)}",
+            raise unknown_column_error(
+                f"where names column {name!r}, which does not exist",
+                name,
+                list(self.schema),
                 argument="where",
             )
         return name

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments import suggest_nearest
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -321,10 +322,27 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
             f"column {missing[0]!r} occurs twice; accepted: {' or '.join(map(repr, twice))}"
         )
     if missing:
-        raise ColumnError(
-            f"column {missing[0]!r} does not exist; {where} have: {list_some(list(existing), 30)}"
-            f"{hint_of(existing)}"
+        raise unknown_column_error(
+            f"column {missing[0]!r} does not exist", missing[0], existing, where=where
         )
+
+
+def unknown_column_error(
+    problem: str,
+    name: str,
+    existing: Sequence[str],
+    argument: str | None = None,
+    where: str = "the data",
+) -> ColumnError:
+    """Return the error about a column that does not exist, with the nearest that does."""
+    near = suggest_nearest(name, existing, cutoff=0.65)
+    where = where[:1].upper() + where[1:] if near else where
+    return ColumnError(
+        f"{problem}; {near}{where} have: {list_some(list(existing), 30)}{hint_of(existing)}",
+        column=name,
+        existing=existing,
+        argument=argument,
+    )
 
 
 def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:

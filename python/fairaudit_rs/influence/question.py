@@ -202,6 +202,7 @@ class InfluenceArguments:
                 f"y_true is None, but {self.measure.name} needs labels. Pass y_true=.",
                 argument="y_true",
                 code="missing-argument",
+                needed_by=self.measure.name,
             )
 
     @staticmethod

@@ -369,6 +369,7 @@ def _check_needs(metric: Metric, table: AuditTable) -> None:
     raise ArgumentError(
         f"{missing[0]} is None; {metric.name} needs it{hint}",
         argument=missing[0],
+        needed_by=metric.name,
         code="missing-argument",
     )
 

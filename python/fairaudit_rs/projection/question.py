@@ -272,6 +272,7 @@ def _check_roles(
             f"y_true is None, but the notion {notion!r} needs labels. Pass y_true=.",
             argument="y_true",
             code="missing-argument",
+            needed_by=f"the notion {notion!r}",
         )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arguments import suggest_nearest
 from ...errors import DataError, FairAuditError
-from ..criterion import suggest_nearest
 from ..refusals import reason_of
 from .nyc_ll144 import RACE, RATES, SEX, BiasAudit, ImpactTable, Kind, above_median, impact_tables
 
