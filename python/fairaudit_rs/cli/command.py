@@ -112,24 +112,24 @@ def message_of(error: FairAuditError, ctx: click.Context) -> str:
         message = _missing_columns(error, ctx)
         if message is not None:
             return message
-    source = _Source(error, ctx)
-    if isinstance(error, ColumnError) and source.option is not None:
-        several = _several_columns(error, source.option)
+    place = _ErrorPlace(error, ctx)
+    if isinstance(error, ColumnError) and place.option is not None:
+        several = _several_columns(error, place.option)
         if several is not None:
             return several
     message = str(error)
     advise = _ADVICE.get(error.code) or _ADVICE.get(error.argument or "")
     if advise is not None and error.advice and message.endswith(error.advice):
-        message = message.removesuffix(error.advice) + advise(error, source, ctx)
-    message = with_options(error, ctx.command, message, kept=source.keys)
+        message = message.removesuffix(error.advice) + advise(error, place, ctx)
+    message = with_options(error, ctx.command, message, kept=place.keys)
     if error.code == "missing-argument":
         message = message.replace(" is None", " is not given").replace(
             " are None", " are not given"
         )
-    return source.name + message
+    return place.name + message
 
 
-class _Source:
+class _ErrorPlace:
     """The place where a wrong value was written: an option, or a line of the policy file."""
 
     def __init__(self, error: FairAuditError, ctx: click.Context) -> None:
@@ -249,41 +249,41 @@ def _columns_of_file(ctx: click.Context) -> list[str]:
 # -- advice ------------------------------------------------------------------------------------
 
 
-def _advise_metric(error: FairAuditError, source: _Source, ctx: click.Context) -> str:
-    del source, ctx
+def _advise_metric(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
+    del place, ctx
     problem = str(error).removesuffix(error.advice)
     return f"{'' if problem.endswith('?') else '.'} 'fairaudit metrics' lists all"
 
 
-def _advise_classes(error: FairAuditError, source: _Source, ctx: click.Context) -> str:
+def _advise_classes(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
     """Return what to do about a column of many numbers in place of labels or decisions."""
     if error.argument != "y_pred":
         return ". So many numbers do not look like labels. Name a column of two values."
-    by = f"--cut {source.column or 'score'}=NUMBER"
+    by = f"--cut {place.column or 'score'}=NUMBER"
     cut = f", or decide from a number on with {by}" if _has(ctx.command, "cut") else ""
     return f". So many numbers do not look like decisions. Name scores with --y-score{cut}"
 
 
-def _advise_scale(error: FairAuditError, source: _Source, ctx: click.Context) -> str:
+def _advise_scale(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
     """Return what to do about scores or labels that are not shares."""
     del ctx
     what = "scores must lie between 0 and 1. Divide them by their largest possible value"
     if error.argument == "y_true":
         what = "labels must be 0 and 1. Name the positive one with --pos-label"
-    name = f" (column {source.column})" if source.column else ""
+    name = f" (column {place.column})" if place.column else ""
     return (
         f"{name}, but {what}, or use a policy with a tolerance in units of the score "
         "(docs/policy.md)"
     )
 
 
-def _advise_favourable(error: FairAuditError, source: _Source, ctx: click.Context) -> str:
-    del error, source, ctx
+def _advise_favourable(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
+    del error, place, ctx
     return ". Say which of them people want, with --favourable VALUE"
 
 
 #: The advice at the end of messages, by the code or the argument of the error.
-_ADVICE: Mapping[str, Callable[[FairAuditError, _Source, click.Context], str]] = {
+_ADVICE: Mapping[str, Callable[[FairAuditError, _ErrorPlace, click.Context], str]] = {
     "unknown-metric": _advise_metric,
     "not-classes": _advise_classes,
     "other-scale": _advise_scale,

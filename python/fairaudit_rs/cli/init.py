@@ -323,7 +323,7 @@ def _ask_favourable(proposal: Proposal) -> str | None:
     values = [str(value) for value, _ in decided[0].values]
     guess = proposal.favourable()
     answer = click.prompt(
-        f"What do people want of {decided[0].name} ({' or '.join(values)})?"
+        f"Which value of {decided[0].name} do people want ({' or '.join(values)})?"
         f"{' Empty: not now' if guess is None else ''}",
         default="" if guess is None else str(guess),
         show_default=guess is not None,
