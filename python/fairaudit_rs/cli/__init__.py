@@ -58,12 +58,12 @@ class _CommandGroup(click.Group):
 @click.group(cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fa.__version__, prog_name="fairaudit")
 def main() -> None:
-    """Find out whether a model is unfair, or whether it is noise.
+    """Test whether a model treats groups differently, or chance explains the gap.
 
     \b
     fairaudit init loans.csv      proposes fairaudit.toml: columns and a policy
-    fairaudit audit loans.csv     one verdict, which is the exit code
-    fairaudit demo                the same on data of its own
+    fairaudit audit loans.csv     prints a verdict; the exit code follows it
+    fairaudit demo                audits made-up loan decisions
 
     Completion for bash: eval "$(_FAIRAUDIT_COMPLETE=bash_source fairaudit)"
     """

@@ -13,6 +13,7 @@ import click
 import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
+from ..data.frames import scan_files
 from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
@@ -59,17 +60,19 @@ class _PresetName(click.Choice[str]):
 
 @command(hints=_HINTS)
 @options.data
-@options.sensitive_option("each is an attribute", required=False)
+@options.sensitive_option("each column is an attribute", required=False)
 @options.labels
 @click.option(
     "--policy",
     "policy_path",
     type=click.Path(path_type=Path),
-    help=f"TOML file of the policy and the columns; {POLICY_FILE} when it is here.",
+    help=f"File with the policy and the columns. Default: {POLICY_FILE}, if it exists.",
 )
-@click.option("--preset", type=_PresetName(), help="A policy by name, without a file.")
-@click.option("--favourable", help="The favourable value of labels and decisions.")
-@options.strata_option("Column within whose values groups are compared; may be repeated.")
+@click.option("--preset", type=_PresetName(), help="Policy by name, instead of a file.")
+@click.option("--favourable", help="The value of labels and decisions that people want.")
+@options.strata_option(
+    "Compare only rows with the same value of this column, such as a department. May be repeated."
+)
 @options.clusters
 @options.mixed_clusters
 @options.weight
@@ -81,24 +84,25 @@ class _PresetName(click.Choice[str]):
     default="failures",
     show_default=True,
     type=click.Choice(["failures", "permutation", "none"]),
-    help="Permutation tests beside the verdict: of what fails, of all, or none.",
+    help="Run permutation tests besides the verdict, which do not change it: for questions that "
+    "fail, for all, or for none.",
 )
-@options.n_resamples(9_999, "Replicates of tests that need some.")
-@click.option("--strict", is_flag=True, help="Exit with 3 where the data do not decide.")
+@options.n_resamples(9_999, "Random permutations or resamples of tests that need them.")
+@click.option("--strict", is_flag=True, help="Exit with 3, not 0, if the data do not decide.")
 @click.option(
     "--format",
     "form",
     default="text",
     show_default=True,
     type=click.Choice(list(FORMATS.values())),
-    help="What is printed.",
+    help="Format of the printed result.",
 )
 @click.option(
     "--output",
     "-o",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this .txt, .json or .md file too; may be repeated.",
+    help="Also write the result to this .txt, .json or .md file. May be repeated.",
 )
 @options.quiet
 @options.seed
@@ -116,11 +120,11 @@ def audit(
     output: tuple[Path, ...],
     **given: Any,
 ) -> None:
-    """Audit DATA against a policy: one verdict.
+    """Audit DATA against a policy and print one verdict.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes. Columns are named here or in
-    fairaudit.toml, which 'fairaudit init' proposes. Exit codes: 0 no fail, 1 the policy is
-    violated, 2 something is wrong with the call or the data, 3 not decided (with --strict).
+    fairaudit.toml, which 'fairaudit init' proposes. Exit codes: 0 no fail; 1 the policy is
+    violated; 2 the command or the data are wrong; 3 not decided (with --strict).
 
     \b
     fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
@@ -143,6 +147,7 @@ def audit(
             columns = written_cells(named, _columns(roles))
         else:
             warn_of_counts(columns)
+            _warn_of_scores(columns, policy)
     if favourable is not None:
         policy = _with_favourable(favourable, policy, columns)
     found = fa.audit(policy=policy, progress=options.shows_progress(), **columns)
@@ -194,6 +199,28 @@ def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
         name: list(column) if isinstance(column, tuple) else column
         for name, column in columns.items()
     }
+
+
+def _warn_of_scores(columns: Mapping[str, Any], policy: Policy | None) -> None:
+    """Warn of scores outside 0 to 1, unless a tolerance of the policy is in units of the score."""
+    name, criteria = columns.get("y_score"), () if policy is None else policy.criteria
+    if name is None or any((criterion.tolerance or 0) >= 1 for criterion in criteria):
+        return
+    import polars as pl
+
+    data = columns["data"]
+    frame = scan_files(data) if isinstance(data, str) else data
+    schema = frame.collect_schema()
+    if name not in schema or not schema[name].is_numeric():
+        return
+    column = pl.col(name)
+    ends = frame.select(low=column.min(), high=column.max()).collect(engine="streaming")
+    low, high = ends.row(0)
+    if low is not None and (low < 0 or high > 1):
+        print_note(
+            f"warning: y_score is {name!r}, which goes from {low:g} to {high:g}; scores of a model "
+            "usually lie between 0 and 1"
+        )
 
 
 def _with_favourable(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:

@@ -82,11 +82,12 @@ def _with_example(
     error: click.UsageError, command: TerminalCommand, ctx: click.Context
 ) -> click.UsageError:
     """Return an error of click with what to do; values that it refuses are explained already."""
-    advice = ""
+    message, advice = error.format_message(), ""
     if isinstance(error, click.NoSuchOption):
         advice = command.hints.get(error.option_name, "")
         if advice:
-            error.possibilities = None
+            # Without the options that only look alike.
+            message = click.NoSuchOption(error.option_name).format_message()
     elif isinstance(error, click.MissingParameter):
         if error.param is not None and error.param.name == "metric":
             advice = "'fairaudit metrics' lists the names."
@@ -94,8 +95,7 @@ def _with_example(
         return error
     elif type(error) is click.UsageError and _has(command, "sensitive_features"):
         advice = "Columns go after an option, such as -s sex."
-    message = error.format_message()
-    parts = [message if message.endswith((".", "?", ")")) else f"{message}.", advice]
+    parts = [message if message.endswith((".", "?", "?)")) else f"{message}.", advice]
     parts.append(f"Example: {command.example()}" if command.example() else "")
     return click.UsageError(" ".join(filter(None, parts)), ctx)
 

@@ -25,7 +25,7 @@ from .show import print_moves, print_tests
     default=20_000,
     show_default=True,
     type=click.IntRange(100, 10**8),
-    help="Applicants in the synthetic credit book.",
+    help="Number of made-up applicants.",
 )
 @click.option(
     "--seed",
@@ -39,7 +39,7 @@ from .show import print_moves, print_tests
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the audit to this .md file too.",
+    help="Also write the audit to this .md file.",
 )
 @options.path_option(
     "--write",

@@ -23,18 +23,22 @@ from .show import print_end, print_scores, write_json
     "-s",
     "sensitive_features",
     required=True,
-    help="Column whose values make the groups.",
+    help="Column of groups.",
 )
-@click.option("--target", required=True, help="The group that is looked at.")
+@click.option("--target", required=True, help="The group whose gap is explained.")
 @click.option(
-    "--features", "-f", multiple=True, required=True, help="Column of a feature; may be repeated."
+    "--features", "-f", multiple=True, required=True, help="Column of a feature. May be repeated."
 )
 @options.labels_or_scores
 @options.cut
 @options.pos_label
 @options.reading
 @click.option(
-    "--n-draws", default=2_000, show_default=True, type=int, help="Draws behind joint intervals."
+    "--n-draws",
+    default=2_000,
+    show_default=True,
+    type=int,
+    help="Random draws for intervals that hold jointly.",
 )
 @options.computation
 @options.json_file("results")

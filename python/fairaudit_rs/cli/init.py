@@ -49,7 +49,7 @@ _MOST_LISTED = 20
 @options.data
 @options.counts
 @options.text_files
-@click.option("--favourable", help="The favourable value of labels and decisions.")
+@click.option("--favourable", help="The value of labels and decisions that people want.")
 @click.option(
     "--output",
     "-o",
@@ -59,7 +59,7 @@ _MOST_LISTED = 20
     help="The file to write. An existing file is never changed.",
 )
 def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
-    """Look at DATA and propose a policy file.
+    """Propose a policy file for DATA: columns and metrics.
 
     Guesses which columns hold attributes of people, labels, decisions and scores, and writes them
     to a file with the default policy. Comments explain each line. Read the file and choose: the

@@ -18,9 +18,9 @@ from .show import print_end, print_intervals, write_json
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
-@options.gap_options(get_args(IntervalMethod), "How intervals are made.")
+@options.gap_options(get_args(IntervalMethod), "How intervals are computed.")
 def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
-    """Say how large metrics, their gaps and ratios can be in the groups of DATA.
+    """Compute intervals of metrics, gaps and ratios in DATA.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 
