@@ -279,6 +279,12 @@ def test_wrong_calls(call, words):
     assert f"Example: fairaudit {call[0]} " in message
 
 
+def test_unknown_commands():
+    assert "No such command 'adit'; did you mean 'audit'? " in run("adit").stderr
+    assert "No such command 'qqqqq'. 'fairaudit --help' lists all" in run("qqqqq").stderr
+    assert run("qqqqq").exit_code == 2
+
+
 # -- init and demo -----------------------------------------------------------------------------
 
 

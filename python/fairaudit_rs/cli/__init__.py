@@ -14,6 +14,7 @@ import click
 
 import fairaudit_rs as fa
 
+from ..arguments import suggest_nearest
 from .audit import audit
 from .calibrate import calibrate
 from .command import USAGE_ERROR
@@ -36,6 +37,18 @@ INTERRUPTED = 130
 
 class _CommandGroup(click.Group):
     """A group of commands that exits with 2 for errors that no command expects."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command by its name; the error suggests the nearest."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = suggest_nearest(args[0], self.commands)
+            ctx.fail(
+                f"No such command {args[0]!r}{'; ' if near else '. '}{near}"
+                "'fairaudit --help' lists all"
+            )
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
