@@ -63,7 +63,9 @@ def calibrate(
 
     Groups are shuffled within strata, so that every rejection is a false alarm. Then they are drawn
     again with the given gaps. With --null weak, rows are drawn from their own group and centred,
-    so the effect of skewness shows. Exit code 1: more false alarms than the level allows.
+    so the effect of skewness shows.
+
+    Exit code 1: more false alarms than the level allows.
 
     \b
     fairaudit calibrate loans.csv -s sex -m tpr --y-true repaid --y-pred approved --gap 0.05

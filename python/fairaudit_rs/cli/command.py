@@ -8,6 +8,7 @@ the fields of the error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
 
@@ -230,7 +231,8 @@ def _proposal(ctx: click.Context, columns: Sequence[str]) -> str:
     """Return sentences on the columns of the data, and for audits on the command that proposes."""
     data = str(ctx.params["data"])
     more = f" and {len(columns) - _MOST_LISTED:,} more" if len(columns) > _MOST_LISTED else ""
-    text = f" Columns of {data}: {', '.join(columns[:_MOST_LISTED])}{more}." if columns else ""
+    listed = ", ".join(columns[:_MOST_LISTED])
+    text = f" Columns of {Path(data).name}: {listed}{more}." if columns else ""
     if ctx.command.name == "audit":
         text += f" 'fairaudit init {quote(data)}' proposes which to use."
     return text
