@@ -198,6 +198,15 @@ def _several_columns(error: ColumnError, option: click.Parameter) -> str | None:
 
 def _missing_columns(error: FairAuditError, ctx: click.Context) -> str | None:
     """Return the message about columns that must be named; None if it is about something else."""
+    roles = [
+        name
+        for name in _COLUMNS
+        if name in (error.argument, *error.mentions)
+        and _has(ctx.command, name)
+        and not ctx.params.get(name)
+    ]
+    if error.argument not in (*roles, "decisions"):
+        return None
     named = _columns_of_file(ctx)
     if are_cells(named):
         return None
@@ -207,15 +216,6 @@ def _missing_columns(error: FairAuditError, ctx: click.Context) -> str | None:
             "--y-pred approved (--cut score=0.7 decides by a number), or --y-true and --y-score."
             + _proposal(ctx, named)
         )
-    roles = [
-        name
-        for name in _COLUMNS
-        if name in (error.argument, *error.mentions)
-        and _has(ctx.command, name)
-        and not ctx.params.get(name)
-    ]
-    if error.argument not in roles:
-        return None
     holds = " or ".join(_COLUMNS[name][0] for name in roles)
     start = f"no column of {holds} is named"
     if error.needed_by:
