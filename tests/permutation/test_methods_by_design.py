@@ -1,11 +1,13 @@
 """The tables "Which method for which data" of docs/permutation.md are what the functions do."""
 
+import math
 import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs.data.tables import AuditTable
@@ -186,3 +188,59 @@ def test_strata_with_weights_or_clusters(design):
     for metric, interval in (("tpr", "inversion"), ("f1", "delta"), ("auc", "delta")):
         result = fa.permutation_test(**passed, metric=metric, n_resamples=99, rng=1)
         assert (result.engine, result.interval) == ("stream", interval)
+
+
+def scored_clusters(rng, n_clusters, spread):
+    """Return labels and scores of clusters of 30 rows, with an AUC of 0.75 over all clusters.
+
+    Scores are standard normal, shifted in rows with a positive label by a normal amount per
+    cluster, whose standard deviation is ``spread``.
+    """
+    shift = stats.norm.ppf(0.75) * math.sqrt(2 + spread**2) + spread * rng.normal(size=n_clusters)
+    label = (rng.random(30 * n_clusters) < 0.5).astype(int)
+    return label, rng.normal(size=30 * n_clusters) + label * np.repeat(shift, 30)
+
+
+def errors_of_auc(n_clusters, spreads, n_data_sets, seed=7):
+    """Return how often equal AUC are rejected at 5 and 1 %, and missed by one-sided 95 % limits."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(4)
+    for i in range(n_data_sets):
+        label, score = np.concatenate(
+            [
+                scored_clusters(rng, n, spread)
+                for n, spread in zip(n_clusters, spreads, strict=True)
+            ],
+            axis=1,
+        )
+        cluster = np.repeat(np.arange(sum(n_clusters)), 30)
+        passed = {
+            "y_true": label.astype(int),
+            "y_score": score,
+            "sensitive_features": np.where(cluster < n_clusters[0], "large", "small"),
+            "clusters": cluster,
+            "metric": "auc",
+            "n_resamples": 399,
+            "rng": i,
+        }
+        pvalue = fa.permutation_test(**passed).pvalue
+        low, high = fa.intervals(**passed, confidence_level=0.9).confidence_interval
+        counts += [pvalue <= 0.05, pvalue <= 0.01, low > 0, high < 0]
+    return counts / n_data_sets
+
+
+@pytest.mark.calibration
+class TestAucInFewClusters:
+    """The AUC has no rule for few clusters: docs/permutation_details.md has the error rates."""
+
+    @pytest.mark.parametrize(
+        ("n_clusters", "spreads", "low", "high"),
+        [
+            ((40, 6), (0.3, 2.0), 0.10, 0.18),
+            ((40, 8), (0.3, 1.5), 0.07, 0.15),
+            ((100, 50), (0.3, 1.5), 0.03, 0.08),
+            ((8, 8), (1.0, 1.0), 0.03, 0.08),
+        ],
+    )
+    def test_rejections_of_equal_values(self, n_clusters, spreads, low, high):
+        assert low < errors_of_auc(n_clusters, spreads, 500)[0] < high
