@@ -44,7 +44,7 @@ class TestShares:
 
     @pytest.mark.parametrize("values", [LABEL + 1, RNG.normal(size=N), 3.0 * LABEL])
     def test_labels_that_are_no_classes(self, values):
-        words = f"{SHARES}labels of 0 and 1, other classes with pos_label, or a tolerance of 1"
+        words = f"{SHARES}labels of 0 and 1, name the positive class with pos_label, or give a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(y_true=values, y_score=SCORE)
 

@@ -15,7 +15,7 @@ from ..data.columns import EncodedColumn
 from ..data.features import Features
 from ..data.groups import attribute_name
 from ..errors import ArgumentError, ColumnError, DataError
-from ..extremes.forms import FeatureForm
+from ..extremes.feature_tables import FeatureTable
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
@@ -52,23 +52,23 @@ MOST_ROWS = 2_000
 _MOST_OUTSIDE = 0.5
 
 
-def run_individual(setting: AuditContext) -> Iterator[LensOutcome]:
+def run_individual(context: AuditContext) -> Iterator[LensOutcome]:
     """Attack the model once for all attributes: differences between their groups cost nothing."""
-    name = attribute_name([attribute.name for attribute in setting.attributes])
-    form = setting.given.form
-    assert form is not None
-    why = setting.why_not("individual")
-    if why is None and "y_true" not in setting.roles:
+    name = attribute_name([attribute.name for attribute in context.attributes])
+    feature_table = context.given.feature_table
+    assert feature_table is not None
+    why = context.why_not("individual")
+    if why is None and "y_true" not in context.roles:
         why = "needs labels, against which losses are measured"
     if why is not None:
         yield not_run("individual", name, why, "loss_ratio"), None
         return
-    make = partial(_attack_model, setting, name, form)
+    make = partial(_attack_model, context, name, feature_table)
     yield _try_lens(make, "individual", name, "loss_ratio")
 
 
-def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOutcome:
-    attack = _AttackInputs.from_context(setting, name, form)
+def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable) -> LensOutcome:
+    attack = _AttackInputs.from_context(context, name, feature_table)
     bound = attack.bound
     why = None
     if bound is not None and attack.policy_metric is None:
@@ -84,7 +84,7 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOu
                 argument="fair_metric",
             )
     fair_metric = attack.metric
-    result = attack.run(fair_metric, setting.confidence)
+    result = attack.run(fair_metric, context.confidence)
     departure = range_departure(result.flow, attack.features.called)
     impossible = departure is not None and departure.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
@@ -148,7 +148,7 @@ def _profile_direction(
 class _AttackInputs:
     """The model, the rows and the fair metric of an attack."""
 
-    setting: AuditContext
+    context: AuditContext
     name: str
     flow: FlowModel
     loss: Loss
@@ -167,33 +167,35 @@ class _AttackInputs:
     notes: list[str]
 
     @classmethod
-    def from_context(cls, setting: AuditContext, name: str, form: FeatureForm) -> _AttackInputs:
+    def from_context(
+        cls, context: AuditContext, name: str, feature_table: FeatureTable
+    ) -> _AttackInputs:
         """Collect the inputs, with a sample of the rows if there are too many."""
-        table = setting.attributes[0].table
-        flow, loss = _flow(setting.given.model)
-        given = _metric_of_policy(setting)
+        table = context.attributes[0].table
+        flow, loss = _flow(context.given.model)
+        given = _metric_of_policy(context)
         protected: dict[str, Any] = {}
-        known, notes = np.arange(form.n_rows), list[str]()
+        known, notes = np.arange(feature_table.n_rows), list[str]()
         if given is None:
-            protected, known, notes = protected_groups(setting, form.n_rows)
+            protected, known, notes = protected_groups(context, feature_table.n_rows)
         is_linear = isinstance(flow.scores, LinearScores)
-        rows = sampled_rows(setting, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
-        X = _take_rows(form, rows)
-        _check_gaps(flow, form)
+        rows = sampled_rows(context, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
+        X = _take_rows(feature_table, rows)
+        _check_gaps(flow, feature_table)
         sets = one_hot_sets(flow.rows(X))
         if sets and len(rows) > MOST_HELD_ROWS:
-            rows = sampled_rows(setting, name, known, MOST_HELD_ROWS)
-            X = _take_rows(form, rows)
+            rows = sampled_rows(context, name, known, MOST_HELD_ROWS)
+            X = _take_rows(feature_table, rows)
         if len(rows) < len(known):
             notes.append(f"a sample of {len(rows):,} of {len(known):,} rows")
         if sets:
             notes.append("one-hot features stay a choice of one value")
-        found = table.rows(columns=("y_true",), pos_label=setting.computing.pos_label)
+        found = table.rows(columns=("y_true",), pos_label=context.computing.pos_label)
         # A model with classes takes labels by name; other models score the positive one.
         y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
         y = found.columns["y_true"].astype(np.float64) if y is None else y
         return cls(
-            setting=setting,
+            context=context,
             name=name,
             flow=flow,
             loss=loss,
@@ -205,14 +207,14 @@ class _AttackInputs:
             weight=None if found.weight is None else found.weight[rows],
             cluster=None if found.cluster is None else found.cluster[rows],
             policy_metric=given,
-            coverage=_share(known, form.n_rows, found.weight),
+            coverage=_share(known, feature_table.n_rows, found.weight),
             notes=notes,
         )
 
     @property
     def bound(self) -> LensTolerance | None:
         """The tolerance of the lens."""
-        return self.setting.bound("individual", self.name)
+        return self.context.bound("individual", self.name)
 
     @cached_property
     def likeness_rows(self) -> RegressionRows:
@@ -249,10 +251,10 @@ class _AttackInputs:
             options |= {
                 "delta": bound.tolerance,
                 "interval": "bootstrap-t",
-                "n_resamples": bound.n_resamples(self.setting.computing.n_resamples, n_parts),
+                "n_resamples": bound.n_resamples(self.context.computing.n_resamples, n_parts),
             }
         return individual_test(
-            self.setting.given.model,
+            self.context.given.model,
             self.X,
             self.y,
             fair_metric=metric,
@@ -260,16 +262,16 @@ class _AttackInputs:
             clusters=self.cluster,
             loss=self.loss,
             **options,
-            **(self.setting.options("individual", self.name) | {"confidence_level": confidence}),
+            **(self.context.options("individual", self.name) | {"confidence_level": confidence}),
         )
 
 
-def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
+def _check_gaps(flow: FlowModel, feature_table: FeatureTable) -> None:
     """Refuse missing values unless the model is known to fill them in."""
     if flow.fill:
         return
-    for place in range(form.n_columns):
-        column = form.column(place)
+    for place in range(feature_table.n_columns):
+        column = feature_table.column(place)
         gap = (
             column.codes >= len(column.labels)
             if isinstance(column, EncodedColumn)
@@ -279,8 +281,9 @@ def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
         )
         if gap.any():
             raise DataError(
-                f"column {form.called(place)} of X is missing in {int(gap.sum()):,} of "
-                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. Use a "
+                f"column {feature_table.called(place)} of X is missing in {int(gap.sum()):,} of "
+                f"{feature_table.n_rows:,} rows, and a gradient flow cannot start at a "
+                f"missing value. Use a "
                 "pipeline with a SimpleImputer as the model: the flow starts at its values.",
                 argument="X",
             )
@@ -293,11 +296,11 @@ def _share(known: Positions, n_rows: int, weight: NDArray[np.float64] | None) ->
     return float(weight[known].sum() / weight.sum())
 
 
-def _metric_of_policy(setting: AuditContext) -> PolicyMetric | None:
+def _metric_of_policy(context: AuditContext) -> PolicyMetric | None:
     """Return the fair metric in the policy's criteria of the lens; None if there is none."""
     given = [
         criterion.policy_metric
-        for criterion in setting.policy.criteria
+        for criterion in context.policy.criteria
         if criterion.lens == "individual"
     ]
     return next(filter(None, given), None)

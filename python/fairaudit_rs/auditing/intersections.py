@@ -12,7 +12,7 @@ from ..results.words import join_names
 from .criterion import Criterion
 from .findings import GroupNamer, QuestionFinding
 from .policy import Policy
-from .questions import AuditedAttribute, PosedCriterion, skipped_finding
+from .questions import AuditedAttribute, PreparedCriterion, skipped_finding
 from .sentences import fill_sentence
 
 #: Attributes per intersection: two for informational questions, up to three for binding ones.
@@ -43,20 +43,20 @@ def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute
 
 
 def limit_intersections(
-    posed_criteria: Sequence[PosedCriterion],
+    prepared_criteria: Sequence[PreparedCriterion],
     table: AuditTable,
     policy: Policy,
     attributes: Sequence[AuditedAttribute],
-) -> list[PosedCriterion]:
+) -> list[PreparedCriterion]:
     """Return the questions to test, and questions that are skipped and so withhold a pass.
 
     Binding questions about intersections are tested in their order, up to `MOST_COMPARISONS`
     comparisons; those of three attributes only if two groups can be compared.
     """
     if policy.intersections != "bind":
-        return list(posed_criteria)
+        return list(prepared_criteria)
     found, n_comparisons = [], 0
-    for posed_criterion in posed_criteria:
+    for posed_criterion in prepared_criteria:
         if not (posed_criterion.binding and posed_criterion.attribute.is_intersection):
             found.append(posed_criterion)
             continue

@@ -17,7 +17,7 @@ from ..extremes.comparison import fewest_rows, free_limits
 from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
-from ..permutation.tolerance import pose_tolerance
+from ..permutation.tolerance import prepare_tolerance_question
 from ..results.words import join_names
 from .context import GroupMembership
 from .findings import LensTest
@@ -85,7 +85,7 @@ def of_rates(
         )
         seed = seed_of(computing.seed, "influence", metric, attribute.name)
         try:
-            question = pose_tolerance(
+            question = prepare_tolerance_question(
                 table,
                 known,
                 Tolerance(value=bound.tolerance),

@@ -26,7 +26,7 @@ from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, LensTest
 from .policy import Policy
-from .questions import AuditedAttribute, PosedCriterion
+from .questions import AuditedAttribute, PreparedCriterion
 from .sentences import fill_part
 
 #: Replicates of the individual lens, unless the number of comparisons requires more.
@@ -162,7 +162,7 @@ class LensTolerances:
         cls,
         policy: Policy,
         attributes: Sequence[AuditedAttribute],
-        posed_criteria: Sequence[PosedCriterion],
+        prepared_criteria: Sequence[PreparedCriterion],
         able: Collection[str],
     ) -> LensTolerances:
         """Count the tests beforehand, by the sizes of groups and not by their values.
@@ -179,7 +179,9 @@ class LensTolerances:
                 continue
             for attribute in attributes:
                 if criterion.covers(attribute.name):
-                    counts[lens, attribute.name] = _n_tests(lens, attribute, policy, posed_criteria)
+                    counts[lens, attribute.name] = _n_tests(
+                        lens, attribute, policy, prepared_criteria
+                    )
         return cls(policy=policy, counts=counts)
 
     @property
@@ -213,11 +215,14 @@ class LensTolerances:
 
 
 def _n_tests(
-    lens: str, attribute: AuditedAttribute, policy: Policy, posed_criteria: Sequence[PosedCriterion]
+    lens: str,
+    attribute: AuditedAttribute,
+    policy: Policy,
+    prepared_criteria: Sequence[PreparedCriterion],
 ) -> int:
     """Return the maximum number of comparisons of a lens for an attribute."""
     if lens == "influence":
-        n = len(comparable_groups(posed_criteria, rate_of(policy, attribute), attribute))
+        n = len(comparable_groups(prepared_criteria, rate_of(policy, attribute), attribute))
         # Two groups share one gap.
         return 1 if n == 2 else n
     return math.comb(len(large_groups(attribute, FEWEST_ROWS if lens == "extremes" else ROWS)), 2)
@@ -239,10 +244,10 @@ def rate_of(policy: Policy, attribute: AuditedAttribute) -> str:
 
 
 def comparable_groups(
-    posed_criteria: Sequence[PosedCriterion], metric: str, attribute: AuditedAttribute
+    prepared_criteria: Sequence[PreparedCriterion], metric: str, attribute: AuditedAttribute
 ) -> list[Any]:
     """Return the groups that a question about a metric can test in an attribute."""
-    for criterion in posed_criteria:
+    for criterion in prepared_criteria:
         if (criterion.metric.name, criterion.attribute.name) == (metric, attribute.name):
             return groups_of_eligible_size(criterion.question.groups)
     return []

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..arguments import as_float
 from ..errors import ArgumentTypeError
-from .equality import Value
+from .equality import EqualByValue
 from .ranked_labels import in_order, used_codes
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 #: Rows per block.
-_PART = 1 << 18
+_BLOCK_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedColumn(Value):
+class EncodedColumn(EqualByValue):
     """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]
@@ -47,8 +47,8 @@ def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     Works block by block: a flag for every row would cost an eighth of the column.
     """
     n_bad, first = 0, -1
-    for start in range(0, len(values), _PART):
-        bad = ~np.isfinite(values[start : start + _PART])
+    for start in range(0, len(values), _BLOCK_ROWS):
+        bad = ~np.isfinite(values[start : start + _BLOCK_ROWS])
         n = int(np.count_nonzero(bad))
         if n and not n_bad:
             first = start + int(bad.argmax())

@@ -102,13 +102,15 @@ def augment_tails(
             groups=None,
             reference=None,
         ).prepared(upper)
-        rows = np.arange(n_known, flipped.form.n_rows)
+        rows = np.arange(n_known, flipped.feature_table.n_rows)
         if not flipped.flips.has_counterfactual[rows].all():
             raise ArgumentError(
                 "flip has no counterfactual for some generated rows. Map every level to another.",
                 argument="flip",
             )
-        return score_rows(probability, flipped.form, flipped.flips, rows, None).discrimination
+        return score_rows(
+            probability, flipped.feature_table, flipped.flips, rows, None
+        ).discrimination
 
     def tail(c: Floats) -> TailEstimates:
         problem = TailProblem(

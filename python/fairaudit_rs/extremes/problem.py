@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..results.words import number
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def rows_text(m: float) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TailProblem(Value):
+class TailProblem(EqualByValue):
     """The values of a tail and how it is fitted; its fit and levels are computed on demand.
 
     Attributes

@@ -98,8 +98,8 @@ class TailFit(Finding):
     problem: TailProblem = field(repr=False)
     name: str = "the tail"
 
-    _bulky = frozenset({"problem"})
-    _uncompared = frozenset({"problem"})
+    _not_in_dict = frozenset({"problem"})
+    _not_compared = frozenset({"problem"})
     _derived = (
         "return_levels",
         "typical_level",

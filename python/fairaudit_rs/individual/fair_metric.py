@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..arguments import finite_array
 from ..data.columns import list_some
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.row_keys import content_order
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
@@ -30,7 +30,7 @@ Positions: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FairMetric(Value):
+class FairMetric(EqualByValue):
     """The squared fair distance (x - x')' D (x - x') of two rows.
 
     Made by `subspace`, `directions`, `mahalanobis` or `matrix`. The gradient flow of
@@ -393,7 +393,7 @@ class FairMetric(Value):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _SubspaceFit(Value):
+class _SubspaceFit(EqualByValue):
     """The rows and options for fitting a sensitive subspace."""
 
     rows: Floats

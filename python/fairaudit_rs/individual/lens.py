@@ -291,7 +291,7 @@ def individual_test(
     losses = Losses(problem, flowed, ratio)
     value = losses.value(interval)
     plain = "normal" if interval == "bootstrap-t" else interval
-    points = losses.along(plain, last=losses.value(plain), sums=sums)
+    points = losses.values_along_path(plain, last=losses.value(plain), sums=sums)
     equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
     if equal and value.estimate > 1 + _EQUAL:
         # The ratios differ by rounding only, whatever the model.
@@ -352,10 +352,10 @@ def individual_test(
         metric=fair_metric.kind,
         stability=problem.stability(schedule),
         loss_floor=losses.floor,
-        n_floored=losses.n_of(losses.start < losses.floor),
-        n_floored_end=losses.n_of(losses.end < losses.floor),
+        n_floored=losses.n_weighted(losses.start < losses.floor),
+        n_floored_end=losses.n_weighted(losses.end < losses.floor),
         n_nonfinite=losses.n_nonfinite,
-        n_dropped=losses.n_nonfinite if losses.paper and ratio == "loss" else 0,
+        n_dropped=losses.n_nonfinite if losses.as_in_paper and ratio == "loss" else 0,
         error_rates=losses.error_rates,
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
@@ -389,7 +389,7 @@ def _warnings(
 ) -> list[str]:
     """Return the warnings about the flow and the audit value."""
     warnings = []
-    n = losses.n_of(np.ones(len(losses.start), dtype=bool))
+    n = losses.n_weighted(np.ones(len(losses.start), dtype=bool))
     limits = [(SOLVERS[schedule.solver], "grows")]
     if schedule.solver == "euler":
         limits.append((1.0, "swings"))
@@ -407,13 +407,13 @@ def _warnings(
         if losses.n_nonfinite:
             fate = (
                 "were left out, as in the paper's code"
-                if losses.paper
+                if losses.as_in_paper
                 else "so that nothing can be measured; no row is left out"
             )
             warnings.append(
                 f"{losses.n_nonfinite:,} of {n:,} rows have a ratio that is not finite, {fate}"
             )
-        floored = losses.n_of(losses.start < losses.floor)
+        floored = losses.n_weighted(losses.start < losses.floor)
         if floored:
             warnings.append(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
@@ -421,11 +421,11 @@ def _warnings(
             )
         if equal:
             warnings.append("all ratios are equal, which leaves nothing to test")
-    elif losses.ends_unknown:
+    elif losses.has_missing_end_loss:
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
-    elif not losses.n_of(losses.wrong_start):
+    elif not losses.n_weighted(losses.wrong_start):
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
-    few = losses.few()
+    few = losses.reason_too_few()
     if few is not None:
         warnings.append(few)
     elif n < 2:

@@ -9,7 +9,7 @@ from .attack import Attack, StoredAttack
 
 #: Departures by less than this share of the range are ignored.
 _NEAR = 0.01
-_PART = 1 << 13
+_BLOCK_ROWS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ def range_departure(
             continue
         near = _NEAR * (high - low)
         n_outside = 0
-        for first in range(0, n, _PART):
-            moved = flow.feature(slice(first, min(first + _PART, n)), column)
+        for first in range(0, n, _BLOCK_ROWS):
+            moved = flow.feature(slice(first, min(first + _BLOCK_ROWS, n)), column)
             # A value that became NaN is outside too.
             n_outside += int((~((moved >= low - near) & (moved <= high + near))).sum())
         if n_outside and (worst is None or n_outside > worst.n_outside):

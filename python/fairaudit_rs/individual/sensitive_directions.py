@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..errors import DataError
 from ..interrupts import run_interruptibly
 
@@ -28,7 +28,7 @@ _Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedAttribute(Value):
+class ProtectedAttribute(EqualByValue):
     """The values of a protected attribute: level codes, or numbers."""
 
     name: str

@@ -114,9 +114,9 @@ class Counterfactual(Finding):
     factors: Floats
     label_rate: Floats
 
-    _bulky = Finding._bulky | {"row", "weights", "parts", "factors", "label_rate"}
+    _not_in_dict = Finding._not_in_dict | {"row", "weights", "parts", "factors", "label_rate"}
 
-    _uncompared = frozenset({"parts", "factors", "label_rate"})
+    _not_compared = frozenset({"parts", "factors", "label_rate"})
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -294,8 +294,8 @@ def counterfactual_of(
     path: DescentPath = descent.resampled() if method == "resample" else descent.reweighted()
     before = descent.gap(descent.unweighted(REPORT), REPORT)
     after = descent.gap(path.report, REPORT)
-    weights = path.factors[audit.distinct[2]]
-    total = float((path.factors * audit.kinds.count).sum())
+    weights = path.factors[audit.distinct_positions[2]]
+    total = float((path.factors * audit.distinct.count).sum())
     # If all rows are the same, both estimates are rounding errors.
     error = after.standard_error
     is_defined = error > _ROUNDING
@@ -333,7 +333,7 @@ def counterfactual_of(
         weights=weights * (len(weights) / total),
         parts=descent.parts,
         factors=path.factors,
-        label_rate=descent.label_rate,
+        label_rate=descent.label_probability,
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import NotMeasurableError
-from .label_rate import label_rate
+from .label_probability import label_probability
 from .problem import InfluenceProblem, RowParts
 from .rates import Measure, MeasureValue, RateFormula, terms_of
 
@@ -215,19 +215,19 @@ class Descent:
     audit: InfluenceProblem
     parts: RowParts
     #: P(Y = 1 | X) of the target group's distinct rows; 0 if the measure does not use labels.
-    label_rate: Floats
+    label_probability: Floats
     rule: StoppingRule
     seed: int
 
     @property
     def label(self) -> Floats:
         """The labels of the target group's distinct rows."""
-        return np.ascontiguousarray(self.parts.kinds.terms[:, 0])
+        return np.ascontiguousarray(self.parts.distinct.terms[:, 0])
 
     @property
     def score(self) -> Floats:
         """The scores of the target group's distinct rows."""
-        return np.ascontiguousarray(self.parts.kinds.terms[:, 1])
+        return np.ascontiguousarray(self.parts.distinct.terms[:, 1])
 
     def target(self, weighted: WeightedRows) -> WeightedMeasure:
         """Return the measure of weighted rows of the target group."""
@@ -267,13 +267,13 @@ class Descent:
         other_label, other_score = np.ascontiguousarray(parts.others[:, 1:3].T)
         steps, numbers, status = _native.descent_path(
             (label, score, np.ascontiguousarray(parts.count)),
-            self.label_rate,
+            self.label_probability,
             (other_label, other_score, np.ascontiguousarray(parts.other_count)),
             rates_of(self.audit.measure),
             (rule.step, rule.tolerance, rule.quantile, _LEAST_SHARE, rule.max_steps),
             call,
         )
-        factors = _native.descent_factors(self.label_rate, score, steps, call)
+        factors = _native.descent_factors(self.label_probability, score, steps, call)
         return DescentPath(
             steps=tuple(_step(number, *row) for number, row in enumerate(numbers.tolist())),
             status=status,
@@ -290,7 +290,9 @@ class Descent:
         path: list[DescentStep] = []
         directions: list[Floats] = []
         while True:
-            fit = draws[FIT].weighted.group(measure, self.label_rate, self.score, "the fit part")
+            fit = draws[FIT].weighted.group(
+                measure, self.label_probability, self.score, "the fit part"
+            )
             stop = draws[STOP].weighted
             gap = GapEstimate.from_values(self.target(stop), goals[STOP], rule.level)
             bound = abs(gap.value) + rule.quantile * gap.standard_error
@@ -328,12 +330,12 @@ class Descent:
     def _combine(self, coefficients: Floats) -> Floats:
         """Return a linear combination of 1, label rate, score and their product, by kind."""
         one, of_label, of_score, of_both = coefficients
-        slope = of_score + of_both * self.label_rate
-        return np.asarray(one + of_label * self.label_rate + slope * self.score)
+        slope = of_score + of_both * self.label_probability
+        return np.asarray(one + of_label * self.label_probability + slope * self.score)
 
     def marginals(self, report: WeightedRows) -> tuple[FeatureMean, ...]:
         """Return the means of all feature columns, before and after."""
-        features = self.parts.kinds.features
+        features = self.parts.distinct.features
         before, _ = self.unweighted(REPORT).mean(features)
         after, error = report.mean(features)
         half = _native.normal_quantile(0.5 + self.rule.level / 2) * error
@@ -405,7 +407,7 @@ def rates_of(measure: Measure) -> Floats:
 def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     """Raise if a part has too few rows in a denominator; return notes on small numerators."""
     sides = [
-        (audit.shown_name, parts.kinds.terms[:, :2], parts.count),
+        (audit.shown_name, parts.distinct.terms[:, :2], parts.count),
         ("the others", parts.others[:, 1:3], parts.other_count),
     ]
     notes = []
@@ -440,5 +442,5 @@ def descent_of(
     """Split the rows into parts, check their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)
     notes = check_events(audit, parts)
-    rate = label_rate(audit, parts, FIT, nuisance)
-    return Descent(audit=audit, parts=parts, label_rate=rate, rule=rule, seed=seed), notes
+    rate = label_probability(audit, parts, FIT, nuisance)
+    return Descent(audit=audit, parts=parts, label_probability=rate, rule=rule, seed=seed), notes

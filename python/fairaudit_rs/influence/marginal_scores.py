@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import chi_square_tail, t_quantile, t_upper_tail
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 from .rates import N_TERMS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ _ONE = np.eye(N_TERMS)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class RowKinds:
+class DistinctGroupRows:
     """The distinct rows of a group, in an order that does not depend on the data, with counts."""
 
     features: Floats
@@ -154,7 +154,7 @@ class MarginalScores:
 
     def __init__(
         self,
-        coding: Coding,
+        coding: FeatureEncodings,
         rows: GroupRows,
         whole: KindSums,
         value: MeasureValue,
@@ -162,7 +162,7 @@ class MarginalScores:
         call: _native.Call,
     ) -> None:
         self.all, self.value, self.features, self.call = whole, value, features, call
-        self._native = _native.InfluenceRows(coding.native, coding.ones, rows, call)
+        self._native = _native.InfluenceRows(coding.native, coding.raw_values_of_one, rows, call)
         flat = self._native.sums
         first, second = np.triu_indices(N_TERMS)
         self._sums, self._squares = flat[:, :N_TERMS], flat[:, N_TERMS : 2 * N_TERMS]

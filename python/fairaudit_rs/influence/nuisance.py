@@ -324,7 +324,7 @@ def fit_nuisance(regressors: Regressors, y: Floats, estimator: Any = None) -> Cr
     return EstimatorFit(regressors, y, estimator)
 
 
-def label_chance(
+def fit_label_probability(
     features: Floats,
     label: Floats,
     count: Counts,

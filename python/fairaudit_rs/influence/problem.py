@@ -12,24 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 from .held_fixed import HeldFixedScores
 from .marginal_scores import (
+    DistinctGroupRows,
     FeatureScore,
     GroupRows,
     KindSums,
     MarginalScores,
-    RowKinds,
     refused_score,
 )
 from .missing_numbers import MissingNumbers
-from .quality import NuisanceFit
 from .question import InfluenceQuestion
 from .rates import Measure, MeasureValue, terms_of
+from .regression_quality import NuisanceFit
 from .simultaneous import on_normal_scale, simultaneous_limits
 from .split import deal_at_random
 
@@ -93,7 +93,7 @@ class GroupMeasure:
 class RowParts:
     """The rows of both sides, split into disjoint parts: counts by distinct row and part."""
 
-    kinds: RowKinds
+    distinct: DistinctGroupRows
     count: Counts
     #: The terms (1, y, f, y f) of the distinct rows of the others.
     others: Floats
@@ -101,7 +101,7 @@ class RowParts:
 
     def target(self, measure: Measure, part: int, weight: Floats | None = None) -> GroupMeasure:
         """Return the target group's measure in a part, optionally with weights by distinct row."""
-        terms = terms_of(*self.kinds.terms[:, :2].T)
+        terms = terms_of(*self.distinct.terms[:, :2].T)
         count = self.count[:, part].astype(np.float64)
         return GroupMeasure.from_terms(measure, terms, count, weight, "the target group")
 
@@ -131,7 +131,7 @@ class SimultaneousScore:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class InfluenceProblem(Value):
+class InfluenceProblem(EqualByValue):
     """The data of an audit: a target group with its features, and the others."""
 
     measure: Measure
@@ -139,7 +139,7 @@ class InfluenceProblem(Value):
     label: NDArray[np.bool_]
     score: Floats
     #: The features of all rows, and the positions of the target group and of the others.
-    coding: Coding
+    coding: FeatureEncodings
     positions: NDArray[np.int64]
     other_positions: NDArray[np.int64]
     #: The features that get scores.
@@ -259,28 +259,30 @@ class InfluenceProblem(Value):
         return np.asarray(np.where(y, one + label, one) + np.where(y, score + both, score) * f)
 
     @cached_property
-    def distinct(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
-        """The first row and the count of each distinct row of the target group, and all kinds."""
+    def distinct_positions(
+        self,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
+        """The first row and the count of each distinct row, and the distinct row of each row."""
         both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
         return _native.distinct_rows(both, self.call)
 
     @cached_property
-    def kinds(self) -> RowKinds:
+    def distinct(self) -> DistinctGroupRows:
         """The distinct rows of the target group."""
-        first, counts, _ = self.distinct
+        first, counts, _ = self.distinct_positions
         features = np.ascontiguousarray(self.matrix[first])
         label, score = self.rows[first].T
         terms = np.ascontiguousarray(np.column_stack([label, score, label * score]))
         count = counts.astype(np.float64)
-        return RowKinds(features, terms, count)
+        return DistinctGroupRows(features, terms, count)
 
     def parts(self, shares: Sequence[float], seed: int) -> RowParts:
         """Split the rows of both sides into parts at random."""
-        kinds = self.kinds
+        distinct = self.distinct
         first, counts, _ = _native.distinct_rows(np.ascontiguousarray(self.others), self.call)
         return RowParts(
-            kinds=kinds,
-            count=deal_at_random(kinds.count.astype(np.int64), shares, seed, 0),
+            distinct=distinct,
+            count=deal_at_random(distinct.count.astype(np.int64), shares, seed, 0),
             others=terms_of(*self.others[first].T),
             other_count=deal_at_random(counts.astype(np.int64), shares, seed, 1),
         )
@@ -308,7 +310,7 @@ class InfluenceProblem(Value):
         if self.predict is None:
             return self._without_rounding(scores), ()
         held_fixed = HeldFixedScores(
-            kinds=self.kinds,
+            distinct=self.distinct,
             value=self.target_group.value,
             features=self.features,
             predict=self.predict,

@@ -19,7 +19,7 @@ from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
 from .counterfactual import Counterfactual, counterfactual_of
 from .problem import InfluenceProblem
-from .quality import NuisanceFit
+from .regression_quality import NuisanceFit
 
 if TYPE_CHECKING:
     from .repair import Repair
@@ -133,8 +133,8 @@ class InfluenceResult(Finding):
     #: The rows and the model, for `descend` and `repair`.
     problem: InfluenceProblem
 
-    _bulky = Finding._bulky | {"row", "influence", "problem"}
-    _uncompared = frozenset({"problem"})
+    _not_in_dict = Finding._not_in_dict | {"row", "influence", "problem"}
+    _not_compared = frozenset({"problem"})
 
     @property
     def tables(self) -> tuple[str, ...]:

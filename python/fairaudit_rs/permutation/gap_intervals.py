@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from .. import _native
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, range_of_pairs
+from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, range_of_pairs
 from .outcome import Outcome, Procedure, run_test
 from .problem import BOOTSTRAP_METHODS, Problem
 from .skewness import drop_unsupported_end, invert_test
@@ -114,7 +114,7 @@ class GapIntervals:
         if shifts is None and melded is None:
             # The groups share no stratum.
             for level in {self._two_sided_level, self._bonferroni_level(n_pairs)}:
-                self.inverted[pair, level] = NOTHING
+                self.inverted[pair, level] = NO_INTERVAL
             return
         self.used[pair] = "inversion" if melded is None else str(problem.melding_method)
         for level in {self._two_sided_level, self._bonferroni_level(n_pairs)}:
@@ -169,7 +169,7 @@ class GapIntervals:
         largest = max(gap for gap, _ in largest_by_part)
         known = [(low, high) for _, (low, high) in largest_by_part if not math.isnan(low)]
         if not known:
-            return largest, NOTHING
+            return largest, NO_INTERVAL
         lows, highs = zip(*known, strict=True)
         # A component without an interval can have any gap.
         unknown = [

@@ -134,7 +134,7 @@ def _test_melded(
     """Test two groups by melded limits; None if they do not need them."""
     if how.engine not in ("auto", "melded"):
         return None
-    if len(groups) > 2 and problem.unit == "clusters" and problem.is_melded(groups):
+    if len(groups) > 2 and problem.unit == "clusters" and problem.uses_melded_limits(groups):
         return _test_melded_together(problem, how, groups)
     if len(groups) != 2:
         return None
@@ -260,7 +260,9 @@ def _test_corrected(
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
-        inconclusive=problem.why_withheld(tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)),
+        inconclusive=problem.reason_to_withhold(
+            tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)
+        ),
         n_sides=tails.n_sides,
     )
 

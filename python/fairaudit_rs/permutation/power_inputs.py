@@ -15,7 +15,7 @@ from ..errors import ArgumentError, ArgumentTypeError, FairAuditError
 from ..metrics.metric import Metric
 from .excluded_groups import check_unused
 from .power_plan import MOST_ROWS
-from .question import PermutationQuestion, named_columns, pose_metric, within_strata
+from .question import PermutationQuestion, named_columns, prepare_question, within_strata
 
 
 def check_planned(
@@ -48,7 +48,7 @@ def question_of(
     group_sizes: Any,
     undefined: str,
     min_group_size: int | None,
-    **posed: Any,
+    **prepared: Any,
 ) -> PermutationQuestion | None:
     """Return the question about the existing data; None without data."""
     arguments.check(missing=inputs["missing"], mixed_clusters=inputs["mixed_clusters"])
@@ -90,13 +90,13 @@ def question_of(
             mentions=("strata",),
             code="conflicting-arguments",
         )
-    return pose_metric(
+    return prepare_question(
         table,
         metric,
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
         skips_certain=True,
-        **posed,
+        **prepared,
     )
 
 

@@ -15,7 +15,7 @@ from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import LEAST
-from ..literals import Alternative, Attributes, Missing, NotionName, ProjectionCalibration
+from ..literals import Alternative, AttributeCombination, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
 from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance
@@ -41,7 +41,7 @@ def projection_test(
     sensitive_features: Any = None,
     data: Any = None,
     notion: NotionName | Notion = "equal_opportunity",
-    attributes: Attributes = "crossed",
+    attributes: AttributeCombination = "crossed",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     epsilon: float | Sequence[float] | None = None,
@@ -223,7 +223,7 @@ def project_table(
     *,
     model: Distances | None = None,
     threshold: float = 0.5,
-    attributes: Attributes = "crossed",
+    attributes: AttributeCombination = "crossed",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     epsilon: float | Sequence[float] | None = None,

@@ -26,7 +26,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureForm(ABC):
+class FeatureTable(ABC):
     """Features in the kind of object that the user passed."""
 
     given: Any
@@ -79,7 +79,7 @@ class FeatureForm(ABC):
         return found
 
 
-class _Pandas(FeatureForm):
+class _Pandas(FeatureTable):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -103,7 +103,7 @@ class _Pandas(FeatureForm):
         return found
 
 
-class _Polars(FeatureForm):
+class _Polars(FeatureTable):
     @property
     def n_rows(self) -> int:
         return int(self.given.height)
@@ -126,7 +126,7 @@ class _Polars(FeatureForm):
         return found.with_columns(self.raw(place).gather(source))
 
 
-class _Arrow(FeatureForm):
+class _Arrow(FeatureTable):
     @property
     def n_rows(self) -> int:
         return int(self.given.num_rows)
@@ -152,7 +152,7 @@ class _Arrow(FeatureForm):
         return found.set_column(place, self.given.schema.field(place), values)
 
 
-class _Columns(FeatureForm):
+class _Columns(FeatureTable):
     """A dict of columns, each of which keeps its kind."""
 
     @property
@@ -178,7 +178,7 @@ class _Columns(FeatureForm):
         return found
 
 
-class _Array(FeatureForm):
+class _Array(FeatureTable):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -207,27 +207,27 @@ class _Tensor(_Array):
         return found
 
 
-def form_of(X: Any, called: str = "X", *, argument: str = "X") -> FeatureForm:
+def wrap_features(X: Any, called: str = "X", *, argument: str = "X") -> FeatureTable:
     """Wrap features by their kind of object; messages call them `called` and blame `argument`."""
-    form = _form(X, called, argument)
-    names = form.names or ()
+    feature_table = _form(X, called, argument)
+    names = feature_table.names or ()
     if len(set(names)) < len(names):
         raise DataError(
             f"{called} has columns with the same name ({list_some(names)}). Rename them, so that "
             "each name occurs once.",
             argument=argument,
         )
-    if not form.n_columns or not form.n_rows:
+    if not feature_table.n_columns or not feature_table.n_rows:
         raise DataError(
-            f"{called} has {form.n_columns:,} columns"
-            + (f" and {form.n_rows:,} rows" if form.n_columns else "")
+            f"{called} has {feature_table.n_columns:,} columns"
+            + (f" and {feature_table.n_rows:,} rows" if feature_table.n_columns else "")
             + "; accepted: at least one row and one column",
             argument=argument,
         )
-    return form
+    return feature_table
 
 
-def _form(X: Any, called: str, argument: str) -> FeatureForm:
+def _form(X: Any, called: str, argument: str) -> FeatureTable:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
         for name, column in X.items():
@@ -314,18 +314,18 @@ def take_values(column: Any, rows: RowNumbers) -> Any:
     return np.asarray(column)[rows]
 
 
-def check_like(form: FeatureForm, given: FeatureForm, called: str) -> None:
+def check_like(feature_table: FeatureTable, given: FeatureTable, called: str) -> None:
     """Refuse results of flip that a model could not take in place of the given features."""
     wrong = None
-    if type(form) is not type(given):
-        wrong = f"is a {form.kind}"
-    elif form.n_rows != given.n_rows:
-        wrong = f"has {form.n_rows:,} rows"
-    elif form.n_columns != given.n_columns:
-        wrong = f"has {form.n_columns:,} columns"
-    elif form.names != given.names:
-        assert form.names is not None
-        wrong = f"has the columns {list_some(form.names, 10)}"
+    if type(feature_table) is not type(given):
+        wrong = f"is a {feature_table.kind}"
+    elif feature_table.n_rows != given.n_rows:
+        wrong = f"has {feature_table.n_rows:,} rows"
+    elif feature_table.n_columns != given.n_columns:
+        wrong = f"has {feature_table.n_columns:,} columns"
+    elif feature_table.names != given.names:
+        assert feature_table.names is not None
+        wrong = f"has the columns {list_some(feature_table.names, 10)}"
     if wrong is not None:
         names = "" if given.names is None else f" ({list_some(given.names, 10)})"
         raise DataError(
