@@ -38,7 +38,7 @@ class TestShares:
         "metric", ["mean_prediction", "mean_residual", "mean_absolute_error", "mean_squared_error"]
     )
     def test_every_mean(self, metric):
-        words = f"of {metric} is a difference of shares. Use scores from 0 to 1, or a tol"
+        words = f"of {metric} is a difference of shares. Use scores from 0 to 1, or give a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 0.05), y_true=LABEL, y_score=DOLLARS)
 
@@ -73,8 +73,8 @@ class TestUnits:
     def test_of_scores_from_0_to_1_nothing_could_fail(self, metric, widest):
         """It passed, whatever the scores."""
         words = (
-            f"tolerance is 500; accepted for {metric} of scores from 0 to 1: a number above 0 and "
-            f"below {widest}"
+            f"tolerance is 500; accepted: a number above 0 and below {widest}: the gap of {metric} "
+            "cannot be larger"
         )
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 500), y_true=LABEL, y_score=SCORE)

@@ -486,7 +486,7 @@ def simulate(
         measure=measure_of("false_positive_rate"),
         label=np.concatenate([y0, y1]) > 0,
         score=np.concatenate([f0, f1]),
-        coding=coding,
+        encodings=coding,
         positions=np.arange(n),
         other_positions=np.arange(n, 2 * n),
         features=coding.features,
@@ -496,7 +496,7 @@ def simulate(
     rule = descent.StoppingRule(tolerance=tolerance, step=0.1, max_steps=60, level=level)
     learner = nuisance()
     try:
-        found, _ = descent.descent_of(problem, rule, (1 / 3, 1 / 3, 1 / 3), number, learner)
+        found, _ = descent.prepare_descent(problem, rule, (1 / 3, 1 / 3, 1 / 3), number, learner)
     except errors.NotMeasurableError:
         return None
     path = getattr(found, method)()

@@ -452,7 +452,7 @@ def test_problems_equal_their_copies_and_go_on():
     audit = made("InfluenceResult", "").problem
     again = pickle.loads(pickle.dumps(audit))
     assert again == audit
-    assert are_equal(again.coding.native.ends, audit.coding.native.ends)
+    assert are_equal(again.encodings.native.ends, audit.encodings.native.ends)
     tail = TailProblem(values=np.random.default_rng(7).normal(size=500))
     other = pickle.loads(pickle.dumps(tail))
     assert other == tail != TailProblem(values=tail.values + 1.0)

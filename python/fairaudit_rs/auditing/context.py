@@ -87,7 +87,7 @@ class AuditContext:
             "progress": self.computing.callback,
         }
 
-    def bound(self, lens: str, attribute: str) -> LensTolerance | None:
+    def lens_tolerance(self, lens: str, attribute: str) -> LensTolerance | None:
         """Return the tolerance of a lens for an attribute; None if it is informational."""
         return self.lens_tolerances.lens(lens, attribute)
 

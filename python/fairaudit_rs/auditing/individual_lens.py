@@ -19,7 +19,7 @@ from ..extremes.feature_tables import FeatureTable
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
-from ..individual.ranges import range_departure
+from ..individual.ranges import find_range_departure
 from ..individual.result import IndividualResult
 from ..individual.simplex import one_hot_sets
 from ..literals import Loss
@@ -28,7 +28,7 @@ from . import lens_words as words
 from .context import AuditContext, Positions
 from .findings import LensFinding, LensTest, not_run
 from .lens_sentences import OF_POLICY, OF_ROWS
-from .lens_tests import of_growth
+from .lens_tests import compare_growth
 from .lens_tolerances import LensTolerance
 from .model_lenses import LensOutcome, _take_rows, _try_lens
 from .policy_metric import PolicyMetric
@@ -85,7 +85,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
             )
     fair_metric = attack.metric
     result = attack.run(fair_metric, context.confidence)
-    departure = range_departure(result.flow, attack.features.called)
+    departure = find_range_departure(result.flow, attack.features.called)
     impossible = departure is not None and departure.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
@@ -102,7 +102,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         pvalue=result.pvalue,
         reason="the ratio of losses has no standard error" if unknown else None,
         note="; ".join(notes),
-        told="" if unknown else words.of_individual(result, attack.metric_in_words),
+        told="" if unknown else words.describe_growth(result, attack.metric_in_words),
     )
     if bound is None:
         return finding, result
@@ -121,7 +121,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         lower, upper = _profile_direction(attack, bound)
         alike = OF_ROWS
     warnings = (*lower.warnings, *upper.warnings)
-    tests = (of_growth(bound, result, lower, upper),)
+    tests = (compare_growth(bound, result, lower, upper),)
     return replace(finding, tests=tests, alike=alike, warnings=warnings), result
 
 
@@ -214,7 +214,7 @@ class _AttackInputs:
     @property
     def bound(self) -> LensTolerance | None:
         """The tolerance of the lens."""
-        return self.context.bound("individual", self.name)
+        return self.context.lens_tolerance("individual", self.name)
 
     @cached_property
     def likeness_rows(self) -> RegressionRows:

@@ -75,7 +75,7 @@ def run_lenses(context: AuditContext, threshold: float) -> LensRun:
             if result is not None:
                 warnings = dict.fromkeys((*result.warnings, *finding.warnings))
                 finding = replace(finding, warnings=tuple(warnings))
-            bound = context.bound(lens, finding.attribute)
+            bound = context.lens_tolerance(lens, finding.attribute)
             findings.append(finding if bound is None else bound.give_verdict(finding))
             if result is not None:
                 results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
@@ -140,7 +140,7 @@ def _run_projections(context: AuditContext, threshold: float) -> Iterator[tuple[
         finding, result = _project_attribute(
             attribute, notion, threshold, computing, context.confidence
         )
-        bound = context.bound("projection", attribute.name)
+        bound = context.lens_tolerance("projection", attribute.name)
         if bound is not None:
             finding = _add_verdict(
                 finding,
@@ -183,7 +183,7 @@ def _project_attribute(
         high=high,
         pvalue=result.pvalue,
         reason=result.inconclusive,
-        told="" if result.inconclusive else words.of_projection(result),
+        told="" if result.inconclusive else words.describe_projection(result),
     )
     return finding, result
 

@@ -1,4 +1,4 @@
-"""The lenses influence and extremes in an audit."""
+"""Run the lenses influence and extremes of an audit, and return their findings."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from . import lens_words as words
 from .context import AuditContext, GroupMembership, Positions
 from .findings import LensFinding, QuestionFinding, not_run
 from .lens_tests import (
+    compare_levels,
+    compare_rates,
     measured_groups,
     measured_pairs,
-    of_levels,
-    of_rates,
-    repeats_of_levels,
-    rows_of_levels,
+    note_on_repeated_differences,
+    note_on_required_rows,
 )
 from .lens_tolerances import groups_of_eligible_size, rate_of
 from .questions import AuditedAttribute
 from .refusals import reason_of
 
-#: Features are regressed on each other only up to this number of rows times squared features.
-MOST_REGRESSED = 20_000_000
+#: Features are regressed on each other only if rows times squared features are at most this.
+MAX_REGRESSION_SIZE = 20_000_000
 
 
 LensOutcome = tuple[LensFinding, Any]
@@ -105,7 +105,7 @@ def _explain_gap(
 
     notes = []
     model = context.given.model
-    if model is not None and n * width**2 > MOST_REGRESSED:
+    if model is not None and n * width**2 > MAX_REGRESSION_SIZE:
         notes.append(f"without the model: {n:,} rows of {width:,} features are too many for it")
         model = None
     try:
@@ -114,7 +114,7 @@ def _explain_gap(
         reason = reason_of(error)
         if model is None:
             raise
-        # The features related to the gap need no model; those that move decisions do.
+        # Without the model, the marginal scores can still be computed.
         result = run_with(None)
         notes.append(f"without the model: {reason}")
     low, high = result.confidence_interval
@@ -133,14 +133,14 @@ def _explain_gap(
         pvalue=result.pvalue,
         reason="too few rows for an interval" if math.isnan(low) else None,
         note="; ".join(notes),
-        told="" if math.isnan(low) else words.of_influence(result, first, second),
+        told="" if math.isnan(low) else words.describe_influence(result, first, second),
     )
-    bound = context.bound("influence", attribute.name)
+    bound = context.lens_tolerance("influence", attribute.name)
     if bound is not None:
         tested = groups_of_eligible_size(_question(context.questions, attribute, metric).groups)
-        tests = of_rates(bound, context.computing, attribute, metric, decided, people, tested)
+        tests = compare_rates(bound, context.computing, attribute, metric, decided, people, tested)
         coverage = context.coverage(attribute, measured_groups(tested, tests))
-        features = words.of_features(result) if low > 0 or high < 0 else ""
+        features = words.describe_features(result) if low > 0 or high < 0 else ""
         finding = replace(finding, tests=tests, coverage=coverage, features=features)
     return finding, result
 
@@ -227,17 +227,17 @@ def _flip_attribute(context: AuditContext, attribute: AuditedAttribute) -> LensO
         low=low,
         high=high,
         pvalue=result.pvalue,
-        note=repeats_of_levels(result),
-        told=words.of_extremes(result),
+        note=note_on_repeated_differences(result),
+        told=words.describe_extremes(result),
     )
-    bound = context.bound("extremes", attribute.name)
+    bound = context.lens_tolerance("extremes", attribute.name)
     if bound is not None:
         groups = {group for pair in measured_pairs(result) for group in pair}
         finding = replace(
             finding,
-            tests=of_levels(bound, result),
+            tests=compare_levels(bound, result),
             coverage=context.coverage(attribute, groups),
-            note="; ".join(filter(None, (rows_of_levels(bound, result), finding.note))),
+            note="; ".join(filter(None, (note_on_required_rows(bound, result), finding.note))),
         )
     return finding, result
 
@@ -246,25 +246,25 @@ def _check_column(
     feature_table: FeatureTable, attribute: AuditedAttribute, people: GroupMembership
 ) -> None:
     """Refuse an attribute without a column in X, or whose column does not match the groups."""
-    otherwise = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
+    advice = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
     if feature_table.names is None:
         raise ArgumentError(
-            f"X has no column names, so {attribute.name} cannot be found in it. {otherwise}",
+            f"X has no column names, so {attribute.name} cannot be found in it. {advice}",
             argument="X",
         )
-    unlike = (
+    mismatch = (
         f"X has levels of {attribute.name} that are not its groups, so that flipping the column "
-        f"does not change the group. {otherwise}"
+        f"does not change the group. {advice}"
     )
     try:
         found = read_attribute(attribute.name, feature_table)
     except ColumnError:
         raise ArgumentError(
-            f"X has no column {attribute.name} to flip. {otherwise}", argument="X"
+            f"X has no column {attribute.name} to flip. {advice}", argument="X"
         ) from None
     except TooManyValuesError:
-        raise ArgumentError(unlike, argument="X") from None
+        raise ArgumentError(mismatch, argument="X") from None
     code = found.code[people.rows]
     both = len(np.unique(code * len(people.groups) + people.code))
     if not len(np.unique(code)) == len(np.unique(people.code)) == both:
-        raise ArgumentError(unlike, argument="X")
+        raise ArgumentError(mismatch, argument="X")

@@ -1,4 +1,4 @@
-"""Policies in files: ``fairaudit.toml``, or a table of ``pyproject.toml``.
+"""Read and write policy files: ``fairaudit.toml``, or a table of ``pyproject.toml``.
 
 Reading is strict: an unknown key is an error that names the nearest known one, and every error
 names the file and the line.
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError, FileError
 from .keys import argument_of, check_names, known_keys
-from .toml_lines import Path, key_lines
+from .toml_lines import KeyPath, key_lines
 
 #: Arguments that take columns of the data, and whether each takes several columns.
 ROLES = {
@@ -39,9 +39,9 @@ class PolicyFile:
 
     name: str
     content: Mapping[str, Any]
-    #: The path of the content inside the file.
-    place: Path
-    lines: Mapping[Path, int]
+    #: The keys under which the content stands in the file; () for the whole file.
+    key_path: KeyPath
+    lines: Mapping[KeyPath, int]
 
     def part(self, *keys: str | int) -> Any:
         """Return the value under nested keys; None if there is none."""
@@ -54,7 +54,7 @@ class PolicyFile:
 
     def header(self, *keys: str) -> str:
         """Return the header of a table, or of an entry in an array of tables."""
-        name = ".".join(map(str, (*self.place, *keys)))
+        name = ".".join(map(str, (*self.key_path, *keys)))
         return f"[[{name}]]" if len(keys) > 1 else f"[{name}]"
 
     def convert(self, make: Callable[[Any], T], *keys: str | int) -> T:
@@ -70,26 +70,26 @@ class PolicyFile:
     ) -> FairAuditError:
         """Return an error with the file and the line of its argument."""
         message = str(error)
-        place = (*self.place, *keys)
+        key_path = (*self.key_path, *keys)
         if isinstance(content, Mapping):
             key = argument_of(error.argument or "")
             if key in content:
-                place = (*place, key)
+                key_path = (*key_path, key)
             inner = re.match(r"\w+ of '([^']*)' is ", message)
-            if inner and (*place, inner[1]) in self.lines:
-                place = (*place, inner[1])
+            if inner and (*key_path, inner[1]) in self.lines:
+                key_path = (*key_path, inner[1])
         return type(error)(
-            f"{self.name}{self._line_of(place)}: {message}",
+            f"{self.name}{self._line_of(key_path)}: {message}",
             argument=error.argument,
             mentions=error.mentions,
             code=error.code,
         )
 
-    def _line_of(self, place: Path) -> str:
-        """Return the line of a place, or of the nearest table around it."""
-        while place and place not in self.lines:
-            place = place[:-1]
-        return f", line {self.lines[place]}" if place else ""
+    def _line_of(self, key_path: KeyPath) -> str:
+        """Return the line of a key, or of the nearest table around it."""
+        while key_path and key_path not in self.lines:
+            key_path = key_path[:-1]
+        return f", line {self.lines[key_path]}" if key_path else ""
 
 
 def read_policy(path: str | FilePath) -> PolicyFile:
@@ -115,16 +115,16 @@ def read_policy(path: str | FilePath) -> PolicyFile:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _unreadable(name, text, str(error)) from None
-    place: Path = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
-    found = PolicyFile(name=name, content=content, place=(), lines=key_lines(text))
-    for key in place:
+    key_path: KeyPath = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
+    found = PolicyFile(name=name, content=content, key_path=(), lines=key_lines(text))
+    for key in key_path:
         found = PolicyFile(
             name=name,
             content=found.part(str(key)) or {},
-            place=(*found.place, key),
+            key_path=(*found.key_path, key),
             lines=found.lines,
         )
-    where = found.header() if place else "the file"
+    where = found.header() if key_path else "the file"
     found.convert(lambda whole: known_keys(where, whole, ["policy", "roles"]))
     return found
 

@@ -166,7 +166,7 @@ def _check_resamples(
     Family.from_questions(single, policy, computing).check_resamples()
 
 
-def skipped_finding(
+def skipped_criterion(
     criterion: Criterion, attribute: AuditedAttribute, why: str
 ) -> PreparedCriterion:
     """Return a binding question that is skipped, with the reason."""

@@ -531,4 +531,4 @@ def question_table(
                 adjusted,
             ]
         )
-    return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.judged)]
+    return list(HEADS), [*rows, *map(wording.lenses.row, wording.lenses.with_tolerance)]

@@ -31,7 +31,7 @@ from .arrays import (
 )
 from .bands import cut_lazily
 from .columns import column_array, list_some
-from .ranked_labels import in_order
+from .ranked_labels import rank_labels
 from .streams import (
     column_names_of,
     only_columns,
@@ -238,7 +238,7 @@ def factorize(
         distinct = keys.unique(maintain_order=True)
         labels = distinct["key"].to_list()
         if isinstance(distinct.schema["key"], pl.Enum):
-            ranked = {label: label for label in in_order(distinct.schema["key"].categories)}
+            ranked = {label: label for label in rank_labels(distinct.schema["key"].categories)}
             labels = [ranked.get(label) for label in labels]
         values.append(labels)
         place = distinct.with_row_index("code")

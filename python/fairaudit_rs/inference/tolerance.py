@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..literals import Scale
-from .pvalues import LEAST, normal_of_tail
+from .pvalues import SMALLEST_PVALUE, normal_of_tail
 
 #: Largest absolute logarithm of a ratio that is searched.
 MAX_LOG_RATIO = 350.0
@@ -137,7 +137,7 @@ def _z_of(pvalue: float) -> float:
 
     It is nearly linear in the tolerance, so that the root search needs few steps.
     """
-    return normal_of_tail(min(max(pvalue, LEAST), _MAX_PVALUE))
+    return normal_of_tail(min(max(pvalue, SMALLEST_PVALUE), _MAX_PVALUE))
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

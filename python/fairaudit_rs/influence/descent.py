@@ -231,7 +231,7 @@ class Descent:
 
     def target(self, weighted: WeightedRows) -> WeightedMeasure:
         """Return the measure of weighted rows of the target group."""
-        name = self.audit.shown_name
+        name = self.audit.display_name
         return weighted.group(self.audit.measure, self.label, self.score, name)
 
     def others(self, part: int) -> WeightedMeasure:
@@ -352,7 +352,7 @@ class Descent:
                 high=float(after[at] + half[at]),
                 others=others[at],
             )
-            for feature in self.audit.coding.features
+            for feature in self.audit.encodings.features
             for at, level in zip(feature.columns, feature.levels or ("",), strict=False)
         )
 
@@ -407,7 +407,7 @@ def rates_of(measure: Measure) -> Floats:
 def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     """Raise if a part has too few rows in a denominator; return notes on small numerators."""
     sides = [
-        (audit.shown_name, parts.distinct.terms[:, :2], parts.count),
+        (audit.display_name, parts.distinct.terms[:, :2], parts.count),
         ("the others", parts.others[:, 1:3], parts.other_count),
     ]
     notes = []
@@ -436,7 +436,7 @@ def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     return notes
 
 
-def descent_of(
+def prepare_descent(
     audit: InfluenceProblem, rule: StoppingRule, shares: Sequence[float], seed: int, nuisance: Any
 ) -> tuple[Descent, list[str]]:
     """Split the rows into parts, check their events, and fit the regression of the label."""

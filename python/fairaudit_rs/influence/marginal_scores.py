@@ -52,14 +52,14 @@ GroupRows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.bool_], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class KindSums:
+class TermMoments:
     """Sums over rows: of the four terms (the first is the number of rows) and their products."""
 
     sums: Floats
     products: Floats
 
     @classmethod
-    def from_rows(cls, rows: GroupRows, call: _native.Call) -> KindSums:
+    def from_rows(cls, rows: GroupRows, call: _native.Call) -> TermMoments:
         """Add up the rows of a group; the result does not depend on their order."""
         one, label, score, both, square, both_square = _native.group_moments(rows, call)
         products = [
@@ -80,12 +80,12 @@ class KindSums:
         """The means of the terms."""
         return np.asarray(self.sums / self.n)
 
-    def without(self, other: KindSums) -> KindSums:
+    def without(self, other: TermMoments) -> TermMoments:
         """Return the rows that are not in another cell."""
-        return KindSums(self.sums - other.sums, self.products - other.products)
+        return TermMoments(self.sums - other.sums, self.products - other.products)
 
-    def __add__(self, other: KindSums) -> KindSums:
-        return KindSums(self.sums + other.sums, self.products + other.products)
+    def __add__(self, other: TermMoments) -> TermMoments:
+        return TermMoments(self.sums + other.sums, self.products + other.products)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class FeatureContrast:
 class FeatureScore:
     """A proxy score: of a feature, a pair of its levels, or its slope."""
 
-    what: FeatureContrast
+    contrast: FeatureContrast
     _: KW_ONLY
     estimate: float
     standard_error: float
@@ -156,7 +156,7 @@ class MarginalScores:
         self,
         coding: FeatureEncodings,
         rows: GroupRows,
-        whole: KindSums,
+        whole: TermMoments,
         value: MeasureValue,
         features: tuple[Feature, ...],
         call: _native.Call,
@@ -175,11 +175,11 @@ class MarginalScores:
             self.scores += self._scores_of(feature)
         self._add_slopes()
 
-    def _cell(self, column: int) -> KindSums:
+    def _cell(self, column: int) -> TermMoments:
         """Return the sums of the rows with 1 in a column."""
-        return KindSums(self._sums[column], self._products[column])
+        return TermMoments(self._sums[column], self._products[column])
 
-    def _cells(self, columns: list[int]) -> KindSums:
+    def _cells(self, columns: list[int]) -> TermMoments:
         """Return the sums of the rows with 1 in any of several columns."""
         cell = self._cell(columns[0])
         for at in columns[1:]:
@@ -277,7 +277,7 @@ class MarginalScores:
             rich.remove(at)
         return [*((named[at], [at]) for at in rich), (f"other ({len(poor)} levels)", poor)]
 
-    def _levels(self, cells: list[KindSums]) -> tuple[Floats, list[Floats], list[Floats]]:
+    def _levels(self, cells: list[TermMoments]) -> tuple[Floats, list[Floats], list[Floats]]:
         """Return the means of psi by level, and by cell their influence values.
 
         These come twice: with the error of estimating the mean denominator B, and without it.
@@ -300,7 +300,7 @@ class MarginalScores:
                     full[c][k] += weight / rate.mean_denominator * influence
         return theta, full, plain
 
-    def _level_column(self, cell: KindSums, alone: bool) -> InfluenceColumn:
+    def _level_column(self, cell: TermMoments, alone: bool) -> InfluenceColumn:
         """Return the influence of a column on the mean of its level.
 
         If several columns share a level, only the first (``alone``) has the part of all rows.
@@ -368,8 +368,8 @@ class MarginalScores:
             self.call,
         )
         for place, score in enumerate(self.scores):
-            if score.what.kind == "continuous" and not score.note.startswith("refused"):
-                error = math.sqrt(squares[score.what.columns[0][0]]) / self.all.n
+            if score.contrast.kind == "continuous" and not score.note.startswith("refused"):
+                error = math.sqrt(squares[score.contrast.columns[0][0]]) / self.all.n
                 self.scores[place] = replace(score, standard_error=error)
 
     # -- shared --------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class MarginalScores:
     def _rates(self) -> list[tuple[float, RateValue]]:
         return list(zip(self.value.measure.weights, self.value.rates, strict=True))
 
-    def _events(self, cell: KindSums) -> float:
+    def _events(self, cell: TermMoments) -> float:
         """Return the fewest events or non-events of any rate in a cell."""
         return self.value.n_events(cell.sums)
 
@@ -385,14 +385,14 @@ class MarginalScores:
         """Return the correlations of the influence values of some scores."""
         mixing = np.zeros((len(scores), len(self.products)))
         for row, score in enumerate(scores):
-            for at, sign in score.what.columns:
+            for at, sign in score.contrast.columns:
                 mixing[row, at] += sign
         covariance = mixing @ self.products @ mixing.T
         scale = np.sqrt(np.diag(covariance))
         return np.asarray(covariance / np.outer(scale, scale))
 
 
-def split_variance(cells: list[tuple[KindSums, Floats]], n_rows: float) -> tuple[Floats, Floats]:
+def split_variance(cells: list[tuple[TermMoments, Floats]], n_rows: float) -> tuple[Floats, Floats]:
     """Return the covariance of means of influence values, split by cell, and Satterthwaite's df.
 
     Each cell comes with the coefficients of its influence values on the terms, one row per mean.

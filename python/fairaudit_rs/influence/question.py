@@ -41,7 +41,7 @@ class InfluenceQuestion:
     other_rows: NDArray[np.int64]
     #: For each row of the others, the position of its group in `other_names`.
     other_group: NDArray[np.int64]
-    coding: FeatureEncodings
+    encodings: FeatureEncodings
     #: The features that get scores.
     features: tuple[Feature, ...]
     #: The score of encoded rows; None without a model.
@@ -54,7 +54,7 @@ class InfluenceQuestion:
     n_rows: int
     n_missing: int
     #: Missing numbers in the features.
-    gaps: MissingNumbers
+    missing_numbers: MissingNumbers
     #: Notes on how the rows were read.
     notes: tuple[str, ...] = ()
 
@@ -134,7 +134,7 @@ class InfluenceArguments:
             other_group=_positions(rows.cells.groups, [name for name in existing if name != key])[
                 rows.group[others]
             ],
-            coding=coding,
+            encodings=coding,
             features=self._requested_features(coding, gaps),
             predict=predict,
             target_name=group_label(key),
@@ -143,7 +143,7 @@ class InfluenceArguments:
             of_scores=role == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
-            gaps=gaps,
+            missing_numbers=gaps,
             notes=tuple(rows.cells.notes),
         )
 

@@ -58,9 +58,10 @@ class RepairArguments:
         checked = arguments.check(
             rng=self.rng, random_state=self.random_state, n_threads=self.n_threads
         )
-        if audit.gaps.indicator:
+        if audit.missing_numbers.indicator:
             raise DataError(
-                f"X has missing numbers in {', '.join(audit.gaps.indicator)}, which a repair "
+                f"X has missing numbers in "
+                f"{', '.join(audit.missing_numbers.indicator)}, which a repair "
                 "cannot move. Fill them in and run the audit again.",
                 argument="X",
             )
@@ -160,7 +161,7 @@ class RepairArguments:
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
         return ChangeCost.from_arguments(
-            self.cost, self.immovable, audit.coding, cells.features, cells.count
+            self.cost, self.immovable, audit.encodings, cells.features, cells.count
         )
 
     def _floor(self, cells: FeatureCells, target: GapTarget) -> float | None:
@@ -257,7 +258,7 @@ def _repair(
         seed=seed,
         engine=_engine(method, certificate),
         warnings=(
-            *_warnings(measure, report, method, audit.shown_name, n_unseen),
+            *_warnings(measure, report, method, audit.display_name, n_unseen),
             *_warnings_of_scores(audit),
         ),
         method=method,
@@ -297,7 +298,7 @@ def _warnings(
             f"label, so that it does not close the gap in {measure.name}: what is left is measured "
             "here; method='direct' aims at 0"
         )
-    fewest = report.fewest(measure)
+    fewest = report.smallest_denominator(measure)
     if fewest < _ENOUGH_ROWS:
         warnings.append(
             f"only {fewest:.3g} rows of the report part are in a denominator of {measure.name}; "

@@ -17,7 +17,7 @@ from ..results.result import Finding
 from ..results.verdict import rejects_at
 from ..results.words import number, p_text, row_count
 from .chart import proxy_chart
-from .counterfactual import Counterfactual, counterfactual_of
+from .counterfactual import Counterfactual, find_counterfactual
 from .problem import InfluenceProblem
 from .regression_quality import NuisanceFit
 
@@ -250,7 +250,7 @@ class InfluenceResult(Finding):
         >>> fair.reached, bool(fair.marginals[0].after < fair.marginals[0].before)
         (True, True)
         """
-        return counterfactual_of(
+        return find_counterfactual(
             self.problem,
             row=self.row,
             attribute=self.attribute,

@@ -24,7 +24,7 @@ from typing import Any
 
 from .. import _native
 from ..inference.intervals import NO_INTERVAL, Interval, Pair
-from ..inference.pvalues import LEAST, monte_carlo_pvalue
+from ..inference.pvalues import SMALLEST_PVALUE, monte_carlo_pvalue
 from ..inference.tolerance import TolerancePValues
 from .formulas import MarginTest
 
@@ -79,7 +79,7 @@ class RatioTests:
 
     def interval(self, level: float) -> Interval:
         """Return the interval of ratios that the two-sided test does not reject."""
-        tail = max((1 - level) / 2, LEAST)
+        tail = max((1 - level) / 2, SMALLEST_PVALUE)
         low, high = (self._end(side, tail) for side in _SIDES)
         first, second = self.problem.compared(self.pair)
         ratio = first / second

@@ -14,7 +14,7 @@ from ..data.groups import attribute_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
-from ..inference.pvalues import LEAST
+from ..inference.pvalues import SMALLEST_PVALUE
 from ..literals import Alternative, AttributeCombination, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
 from ..results.verdict import rejects_at
@@ -381,7 +381,7 @@ def _warnings(
         )
     if test.note is not None:
         warnings.append(test.note)
-    if test.pvalue == LEAST:
+    if test.pvalue == SMALLEST_PVALUE:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:
         verdicts = {rejects_at(pvalue, alpha) for _, pvalue in test.sensitivity}
