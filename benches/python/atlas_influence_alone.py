@@ -116,7 +116,9 @@ class OfPairs(Regressors):
 
     @cached_property
     def basis(self):
-        found = RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
+        found = RegressionBasis.from_features(
+            self.features, self.sum_by_distinct_row(np.ones(len(self.distinct_of_row)))
+        )
         return replace(found, pairs=self.pairs)
 
     def without(self, columns):

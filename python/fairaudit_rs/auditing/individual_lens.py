@@ -69,13 +69,13 @@ def run_individual(context: AuditContext) -> Iterator[LensOutcome]:
 
 def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable) -> LensOutcome:
     attack = _AttackInputs.from_context(context, name, feature_table)
-    bound = attack.bound
+    lens_tolerance = attack.lens_tolerance
     why = None
-    if bound is not None and attack.policy_metric is None:
+    if lens_tolerance is not None and attack.policy_metric is None:
         why = why_no_profile(
             attack.flow.scores, attack.features, attack.protected, bool(attack.sets)
         )
-        if why is not None and bound.criterion.binding:
+        if why is not None and lens_tolerance.criterion.binding:
             raise BindingRefusedError(
                 f"the individual lens binds, but its fair metric would be fitted to these rows, "
                 f"and a fitted metric decides by chance. To go on, {WAY_OUT}. A fitted metric can "
@@ -89,7 +89,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
     impossible = departure is not None and departure.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
-    binds = bound is not None and bound.criterion.binding
+    binds = lens_tolerance is not None and lens_tolerance.criterion.binding
     # A binding lens then has no verdict, and the departure is its reason.
     notes = [*attack.notes, str(departure)] if impossible and not binds else attack.notes
     finding = LensFinding(
@@ -104,7 +104,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         note="; ".join(notes),
         told="" if unknown else words.describe_growth(result, attack.metric_in_words),
     )
-    if bound is None:
+    if lens_tolerance is None:
         return finding, result
     finding = replace(finding, coverage=attack.coverage)
     if impossible:
@@ -114,19 +114,23 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         test = LensTest(estimate=result.estimate, reason=why)
         return replace(finding, tests=(test,)), result
     if attack.policy_metric is not None:
-        lower = result if bound.n_adjusted == 1 else attack.run(fair_metric, 1 - bound.each)
+        lower = (
+            result
+            if lens_tolerance.n_adjusted == 1
+            else attack.run(fair_metric, 1 - lens_tolerance.each)
+        )
         upper = result
         alike = OF_POLICY
     else:
-        lower, upper = _profile_direction(attack, bound)
+        lower, upper = _profile_direction(attack, lens_tolerance)
         alike = OF_ROWS
     warnings = (*lower.warnings, *upper.warnings)
-    tests = (compare_growth(bound, result, lower, upper),)
+    tests = (compare_growth(lens_tolerance, result, lower, upper),)
     return replace(finding, tests=tests, alike=alike, warnings=warnings), result
 
 
 def _profile_direction(
-    attack: _AttackInputs, bound: LensTolerance
+    attack: _AttackInputs, lens_tolerance: LensTolerance
 ) -> tuple[IndividualResult, IndividualResult]:
     """Return the results for the lower and the upper bound of the value.
 
@@ -137,9 +141,9 @@ def _profile_direction(
     profile = MetricProfile.from_scores(
         scores, attack.likeness_rows, attack.protected, attack.metric, attack.cluster
     )
-    alpha = bound.policy.alpha
+    alpha = lens_tolerance.policy.alpha
     return (
-        attack.run(profile.least_unfair(bound.each), 1 - bound.each / 4),
+        attack.run(profile.least_unfair(lens_tolerance.each), 1 - lens_tolerance.each / 4),
         attack.run(profile.most_unfair(alpha), 1 - alpha / 4),
     )
 
@@ -212,7 +216,7 @@ class _AttackInputs:
         )
 
     @property
-    def bound(self) -> LensTolerance | None:
+    def lens_tolerance(self) -> LensTolerance | None:
         """The tolerance of the lens."""
         return self.context.lens_tolerance("individual", self.name)
 
@@ -244,14 +248,16 @@ class _AttackInputs:
         options: dict[str, Any] = {}
         if self.sets:
             options = {"one_hot": "keep", "one_hot_groups": self.sets}
-        bound = self.bound
-        if bound is not None:
+        lens_tolerance = self.lens_tolerance
+        if lens_tolerance is not None:
             # Normal bounds have up to 15 % errors if ratios are skewed.
             n_parts = 1 if self.policy_metric is not None else 4
             options |= {
-                "delta": bound.tolerance,
+                "delta": lens_tolerance.tolerance,
                 "interval": "bootstrap-t",
-                "n_resamples": bound.n_resamples(self.context.computing.n_resamples, n_parts),
+                "n_resamples": lens_tolerance.n_resamples(
+                    self.context.computing.n_resamples, n_parts
+                ),
             }
         return individual_test(
             self.context.given.model,

@@ -16,7 +16,7 @@ from .questions import AuditedAttribute, PreparedCriterion, skipped_criterion
 from .sentences import fill_sentence
 
 #: Attributes per intersection: two in informational questions, up to three in binding ones.
-_USUAL_SIZE = 2
+_PAIR_SIZE = 2
 MAX_CROSSED = 3
 #: Maximum number of comparisons of binding intersections; with more, the tests have no power.
 MAX_INTERSECTION_COMPARISONS = 2_000
@@ -27,18 +27,18 @@ def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute
     """Return the intersections that a policy may test."""
     if policy.intersections == "skip":
         return []
-    most = MAX_CROSSED if policy.intersections == "bind" else _USUAL_SIZE
+    most = MAX_CROSSED if policy.intersections == "bind" else _PAIR_SIZE
     names = table.feature_names
     crossed = [
         AuditedAttribute.from_table(table, some, policy)
-        for n in range(_USUAL_SIZE, most + 1)
+        for n in range(_PAIR_SIZE, most + 1)
         for some in combinations(names, n)
     ]
     # Intersections of three attributes with fewer than two groups have nothing to compare.
     return [
         attribute
         for attribute in crossed
-        if len(attribute.parts) == _USUAL_SIZE or has_two_groups(attribute)
+        if len(attribute.parts) == _PAIR_SIZE or has_two_groups(attribute)
     ]
 
 
@@ -61,7 +61,7 @@ def limit_intersections(
         if not (prepared.binding and prepared.attribute.is_intersection):
             found.append(prepared)
             continue
-        if not prepared.question.pairs and len(prepared.attribute.parts) > _USUAL_SIZE:
+        if not prepared.question.pairs and len(prepared.attribute.parts) > _PAIR_SIZE:
             continue
         n_comparisons += prepared.question.n_comparisons
         if n_comparisons > MAX_INTERSECTION_COMPARISONS:
@@ -105,8 +105,12 @@ def find_skipped(
     """
     if criterion.is_fixed_reference:
         for attribute in crossed:
-            pair = len(attribute.parts) == _USUAL_SIZE
-            if pair and any(map(criterion.covers, attribute.parts)) and has_two_groups(attribute):
+            is_pair = len(attribute.parts) == _PAIR_SIZE
+            if (
+                is_pair
+                and any(map(criterion.covers, attribute.parts))
+                and has_two_groups(attribute)
+            ):
                 yield attribute, "criteria with a fixed reference are not asked of intersections"
         return
     names = [name for name in table.feature_names if criterion.covers(name)]

@@ -32,7 +32,7 @@ _OWN, _OTHERS = "own", "others"
 
 
 def compare_growth(
-    tolerance: LensTolerance,
+    lens_tolerance: LensTolerance,
     result: IndividualResult,
     low: IndividualResult,
     high: IndividualResult,
@@ -47,13 +47,13 @@ def compare_growth(
             estimate=result.estimate, reason="the ratio of losses has no standard error"
         )
     from_same_result = high is result
-    return tolerance.test_by_limits(
+    return lens_tolerance.test_by_limits(
         LensTest(
             estimate=result.estimate,
             least=max(low.lower_bound, 0.0),
             most=high.upper_bound,
             p_fail=result.pvalue if from_same_result else math.nan,
-            adjusted=min(1.0, tolerance.n_adjusted * result.pvalue)
+            adjusted=min(1.0, lens_tolerance.n_adjusted * result.pvalue)
             if from_same_result
             else math.nan,
         )
@@ -61,7 +61,7 @@ def compare_growth(
 
 
 def compare_rates(
-    tolerance: LensTolerance,
+    lens_tolerance: LensTolerance,
     computing: ComputeOptions,
     attribute: AuditedAttribute,
     metric: str,
@@ -94,13 +94,13 @@ def compare_rates(
             question = prepare_tolerance_question(
                 table,
                 known,
-                Tolerance(value=tolerance.tolerance),
+                Tolerance(value=lens_tolerance.tolerance),
                 n_threads=computing.n_threads,
                 seed=seed,
             )
             tests = question.tests(
-                alpha=tolerance.policy.alpha,
-                n_tests=tolerance.n_adjusted,
+                alpha=lens_tolerance.policy.alpha,
+                n_tests=lens_tolerance.n_adjusted,
                 n_resamples=computing.n_resamples,
                 seed=seed,
                 n_threads=computing.n_threads,
@@ -115,7 +115,7 @@ def compare_rates(
             continue
         [test] = tests
         found.append(
-            tolerance.test_by_pvalues(
+            lens_tolerance.test_by_pvalues(
                 LensTest(
                     first=names[test.first.group],
                     second=names[test.second.group],
@@ -156,7 +156,7 @@ def measured_pairs(result: ExtremeResult) -> list[tuple[Any, Any]]:
     ]
 
 
-def compare_levels(tolerance: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
+def compare_levels(lens_tolerance: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
     """Compare the worst cases of each pair of groups, by distribution-free limits.
 
     Fitted tails never decide: if a tail mixes two populations, their limits failed 35 % of pairs
@@ -168,26 +168,26 @@ def compare_levels(tolerance: LensTolerance, result: ExtremeResult) -> tuple[Len
     pairs = [(position[comparison.first], position[comparison.second]) for comparison in measured]
     fail_limits, pass_limits = (
         iter(free_limits(tails, pairs, result.horizon, tails[0].call, confidence=level))
-        for level in (tolerance.fail_level, tolerance.pass_level)
+        for level in (lens_tolerance.fail_level, lens_tolerance.pass_level)
     )
     return tuple(
         _unmeasured_test(
             result.name_of(comparison.first), result.name_of(comparison.second), comparison.reason
         )
         if comparison.reason
-        else tolerance.test_by_limits(
+        else lens_tolerance.test_by_limits(
             _level_gap(result, comparison, next(fail_limits), next(pass_limits))
         )
         for comparison in result.comparisons
     )
 
 
-def note_on_required_rows(tolerance: LensTolerance, result: ExtremeResult) -> str:
+def note_on_required_rows(lens_tolerance: LensTolerance, result: ExtremeResult) -> str:
     """Return a note on the rows required for a verdict if groups have too few; else ""."""
     call = next(iter(result.tails.values())).problem.call
     for_pass, for_fail = (
         fewest_rows(result.horizon, level, call)
-        for level in (tolerance.pass_level, tolerance.fail_level)
+        for level in (lens_tolerance.pass_level, lens_tolerance.fail_level)
     )
     groups = {group for pair in measured_pairs(result) for group in pair}
     if all(result.group_sizes[group] >= max(for_pass, for_fail) for group in groups):
@@ -198,9 +198,9 @@ def note_on_required_rows(tolerance: LensTolerance, result: ExtremeResult) -> st
 def note_on_repeated_differences(result: ExtremeResult) -> str:
     """Return a note on groups whose largest differences repeat, as copied rows do; else ""."""
     found = [
-        f"{tail.problem.footing.n_repeated:,} of {tail.problem.k:,} in {result.name_of(group)}"
+        f"{tail.problem.fit_basis.n_repeated:,} of {tail.problem.k:,} in {result.name_of(group)}"
         for group, tail in result.tails.items()
-        if tail.problem.footing.n_repeated
+        if tail.problem.fit_basis.n_repeated
     ]
     return (
         fill_part("why_not_shown", "equal_differences", groups=join_names(found)) if found else ""

@@ -75,8 +75,10 @@ def run_lenses(context: AuditContext, threshold: float) -> LensRun:
             if result is not None:
                 warnings = dict.fromkeys((*result.warnings, *finding.warnings))
                 finding = replace(finding, warnings=tuple(warnings))
-            bound = context.lens_tolerance(lens, finding.attribute)
-            findings.append(finding if bound is None else bound.give_verdict(finding))
+            lens_tolerance = context.lens_tolerance(lens, finding.attribute)
+            findings.append(
+                finding if lens_tolerance is None else lens_tolerance.give_verdict(finding)
+            )
             if result is not None:
                 results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
     return findings, results
@@ -140,11 +142,11 @@ def _run_projections(context: AuditContext, threshold: float) -> Iterator[tuple[
         finding, result = _project_attribute(
             attribute, notion, threshold, computing, context.confidence
         )
-        bound = context.lens_tolerance("projection", attribute.name)
-        if bound is not None:
+        lens_tolerance = context.lens_tolerance("projection", attribute.name)
+        if lens_tolerance is not None:
             finding = _add_verdict(
                 finding,
-                bound,
+                lens_tolerance,
                 context,
                 attribute,
                 partial(_project_pair, attribute, notion, threshold),
@@ -190,7 +192,7 @@ def _project_attribute(
 
 def _add_verdict(
     finding: LensFinding,
-    bound: LensTolerance,
+    lens_tolerance: LensTolerance,
     context: AuditContext,
     attribute: AuditedAttribute,
     project_pair: Callable[..., ProjectionResult],
@@ -203,7 +205,7 @@ def _add_verdict(
     warnings: list[str] = []
     for pair in combinations(large_groups(attribute), 2):
         try:
-            result = project_pair(pair, bound.tolerance, context.computing)
+            result = project_pair(pair, lens_tolerance.tolerance, context.computing)
         except FairAuditError as error:
             tests.append(_no_departure(attribute, pair, reason_of(error)))
             continue
@@ -212,7 +214,7 @@ def _add_verdict(
             tests.append(_no_departure(attribute, pair, result.inconclusive))
             continue
         measured |= set(pair)
-        tests.append(bound.test_by_pvalues(_describe_departure(attribute, result)))
+        tests.append(lens_tolerance.test_by_pvalues(_describe_departure(attribute, result)))
     # If pairs can be projected, it does not matter whether all groups together can.
     reason = None if measured else finding.reason
     coverage = context.coverage(attribute, measured)

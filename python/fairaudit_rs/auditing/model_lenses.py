@@ -83,6 +83,7 @@ def run_influence(context: AuditContext) -> Iterator[LensOutcome]:
 def _explain_gap(
     context: AuditContext, attribute: AuditedAttribute, metric: str, feature_table: FeatureTable
 ) -> LensOutcome:
+    """Run the influence lens on the gap of the worst-off group of an attribute."""
     target = _find_worst_group(context.questions, attribute, metric)
     people = GroupMembership.from_attribute(attribute)
     columns = [name for name in ("y_true", "y_pred") if name in context.roles]
@@ -135,10 +136,12 @@ def _explain_gap(
         note="; ".join(notes),
         told="" if math.isnan(low) else words.describe_influence(result, first, second),
     )
-    bound = context.lens_tolerance("influence", attribute.name)
-    if bound is not None:
+    lens_tolerance = context.lens_tolerance("influence", attribute.name)
+    if lens_tolerance is not None:
         tested = groups_of_eligible_size(_question(context.questions, attribute, metric).groups)
-        tests = compare_rates(bound, context.computing, attribute, metric, decided, people, tested)
+        tests = compare_rates(
+            lens_tolerance, context.computing, attribute, metric, decided, people, tested
+        )
         coverage = context.coverage(attribute, measured_groups(tested, tests))
         features = words.describe_features(result) if low > 0 or high < 0 else ""
         finding = replace(finding, tests=tests, coverage=coverage, features=features)
@@ -190,6 +193,7 @@ def run_extremes(context: AuditContext) -> Iterator[LensOutcome]:
 
 
 def _flip_attribute(context: AuditContext, attribute: AuditedAttribute) -> LensOutcome:
+    """Run the extremes lens on counterfactuals in which an attribute is flipped."""
     given = context.given
     people = GroupMembership.from_attribute(attribute)
     design: dict[str, Any]
@@ -230,14 +234,16 @@ def _flip_attribute(context: AuditContext, attribute: AuditedAttribute) -> LensO
         note=note_on_repeated_differences(result),
         told=words.describe_extremes(result),
     )
-    bound = context.lens_tolerance("extremes", attribute.name)
-    if bound is not None:
+    lens_tolerance = context.lens_tolerance("extremes", attribute.name)
+    if lens_tolerance is not None:
         groups = {group for pair in measured_pairs(result) for group in pair}
         finding = replace(
             finding,
-            tests=compare_levels(bound, result),
+            tests=compare_levels(lens_tolerance, result),
             coverage=context.coverage(attribute, groups),
-            note="; ".join(filter(None, (note_on_required_rows(bound, result), finding.note))),
+            note="; ".join(
+                filter(None, (note_on_required_rows(lens_tolerance, result), finding.note))
+            ),
         )
     return finding, result
 

@@ -47,15 +47,15 @@ class FeatureTable(ABC):
         return None
 
     @abstractmethod
-    def raw(self, place: int) -> Any:
+    def raw(self, position: int) -> Any:
         """Return a column unchanged."""
 
     @abstractmethod
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         """Return a copy of some rows."""
 
     @abstractmethod
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
         """Return rows in which the values of one column are those of other rows."""
 
     @property
@@ -63,19 +63,19 @@ class FeatureTable(ABC):
         """Name of the object's type, for a message."""
         return type(self.given).__name__
 
-    def called(self, place: int) -> str:
+    def called(self, position: int) -> str:
         """Return the name or position of a column, for a message."""
-        return repr(self.names[place]) if self.names is not None else str(place)
+        return repr(self.names[position]) if self.names is not None else str(position)
 
-    def column(self, place: int) -> Column:
+    def column(self, position: int) -> Column:
         """Return a column as an array or an encoded column."""
-        return column_array(f"column {self.called(place)} of X", self.raw(place))
+        return column_array(f"column {self.called(position)} of X", self.raw(position))
 
     def take(self, rows: RowNumbers, sources: Mapping[int, RowNumbers] | None = None) -> Any:
         """Return rows in this form; `sources` has the rows whose values some columns take."""
-        found = self._rows(rows)
-        for place, source in (sources or {}).items():
-            found = self._with(found, place, source)
+        found = self._take_rows(rows)
+        for position, source in (sources or {}).items():
+            found = self._copy_column(found, position, source)
         return found
 
 
@@ -92,14 +92,14 @@ class _Pandas(FeatureTable):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.given.columns))
 
-    def raw(self, place: int) -> Any:
-        return self.given.iloc[:, place]
+    def raw(self, position: int) -> Any:
+        return self.given.iloc[:, position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.iloc[rows].copy()
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found.isetitem(place, self.given.iloc[:, place].array.take(source))
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found.isetitem(position, self.given.iloc[:, position].array.take(source))
         return found
 
 
@@ -116,14 +116,14 @@ class _Polars(FeatureTable):
     def names(self) -> tuple[str, ...]:
         return tuple(self.given.columns)
 
-    def raw(self, place: int) -> Any:
-        return self.given.to_series(place)
+    def raw(self, position: int) -> Any:
+        return self.given.to_series(position)
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        return found.with_columns(self.raw(place).gather(source))
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        return found.with_columns(self.raw(position).gather(source))
 
 
 class _Arrow(FeatureTable):
@@ -139,17 +139,17 @@ class _Arrow(FeatureTable):
     def names(self) -> tuple[str, ...]:
         return tuple(self.given.schema.names)
 
-    def raw(self, place: int) -> Any:
+    def raw(self, position: int) -> Any:
         import polars as pl
 
-        return pl.from_arrow(self.given.column(place))
+        return pl.from_arrow(self.given.column(position))
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.take(rows)
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        values = self.given.column(place).take(source)
-        return found.set_column(place, self.given.schema.field(place), values)
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        values = self.given.column(position).take(source)
+        return found.set_column(position, self.given.schema.field(position), values)
 
 
 class _Columns(FeatureTable):
@@ -167,14 +167,14 @@ class _Columns(FeatureTable):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.given))
 
-    def raw(self, place: int) -> Any:
-        return list(self.given.values())[place]
+    def raw(self, position: int) -> Any:
+        return list(self.given.values())[position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return {name: take_values(column, rows) for name, column in self.given.items()}
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[list(self.given)[place]] = take_values(self.raw(place), source)
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[list(self.given)[position]] = take_values(self.raw(position), source)
         return found
 
 
@@ -187,29 +187,29 @@ class _Array(FeatureTable):
     def n_columns(self) -> int:
         return int(self.given.shape[1])
 
-    def raw(self, place: int) -> Any:
-        return self.given[:, place]
+    def raw(self, position: int) -> Any:
+        return self.given[:, position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[:, place] = self.given[source, place]
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[:, position] = self.given[source, position]
         return found
 
 
 class _Tensor(_Array):
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.detach()[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[:, place] = self.given.detach()[source, place]
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[:, position] = self.given.detach()[source, position]
         return found
 
 
 def wrap_features(X: Any, called: str = "X", *, argument: str = "X") -> FeatureTable:
     """Wrap features by their kind of object; messages call them `called` and blame `argument`."""
-    feature_table = _form(X, called, argument)
+    feature_table = _wrap_by_type(X, called, argument)
     names = feature_table.names or ()
     if len(set(names)) < len(names):
         raise DataError(
@@ -227,7 +227,7 @@ def wrap_features(X: Any, called: str = "X", *, argument: str = "X") -> FeatureT
     return feature_table
 
 
-def _form(X: Any, called: str, argument: str) -> FeatureTable:
+def _wrap_by_type(X: Any, called: str, argument: str) -> FeatureTable:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
         for name, column in X.items():

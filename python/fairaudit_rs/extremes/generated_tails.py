@@ -161,7 +161,7 @@ def augment_tails(
 
 
 def _is_continuous(problem: TailProblem) -> bool:
-    return problem.fit is not None and problem.footing.resolution is None
+    return problem.fit is not None and problem.fit_basis.resolution is None
 
 
 @lru_cache(maxsize=16)

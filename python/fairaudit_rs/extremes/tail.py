@@ -368,18 +368,18 @@ def _density(tail: TailFit) -> list[tuple[float, float]]:
     assert fit is not None
     top = float(problem.on_scale(problem.sorted.top(1))[0])
     start = float(problem.on_scale(np.array([fit.threshold]))[0])
-    reach = np.linspace(0, 1.3 * (top - start), 121)
+    excess = np.linspace(0, 1.3 * (top - start), 121)
     if fit.shape < 0:
-        reach = reach[reach < -fit.scale / fit.shape]
+        excess = excess[excess < -fit.scale / fit.shape]
     with np.errstate(over="ignore"):
-        inner = 1 + fit.shape * reach / fit.scale
+        inner = 1 + fit.shape * excess / fit.scale
         density = (
-            np.exp(-reach / fit.scale) if abs(fit.shape) < 1e-9 else inner ** (-1 / fit.shape - 1)
+            np.exp(-excess / fit.scale) if abs(fit.shape) < 1e-9 else inner ** (-1 / fit.shape - 1)
         ) / fit.scale
     if problem.scale_upper is not None:
-        # d t / d c = 1 / (upper - c).
-        density = density * np.exp(start + reach) / problem.scale_upper
-    values = problem.from_scale(start + reach)
+        # The derivative of the scale t = -log(1 - c / upper) by the value c: 1 / (upper - c).
+        density = density * np.exp(start + excess) / problem.scale_upper
+    values = problem.from_scale(start + excess)
     share = fit.k / problem.n
     return [(float(x), float(share * y)) for x, y in zip(values, density, strict=True)]
 
@@ -449,7 +449,7 @@ def make_tail_fit(
         scale=scale,
         location=location,
         upper=problem.scale_upper,
-        resolution=problem.footing.resolution,
+        resolution=problem.fit_basis.resolution,
         type="" if math.isnan(low) else "III" if high < 0 else "II" if low > 0 else "I",
         endpoint=endpoint,
         method=method,

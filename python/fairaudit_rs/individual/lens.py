@@ -294,8 +294,8 @@ def individual_test(
     path_values = losses.values_along_path(
         path_interval, last=losses.value(path_interval), sums=sums
     )
-    equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
-    if equal and value.estimate > 1 + _EQUAL_RATIOS:
+    all_equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
+    if all_equal and value.estimate > 1 + _EQUAL_RATIOS:
         # The ratios differ by rounding only, whatever the model.
         value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
@@ -335,7 +335,7 @@ def individual_test(
         seed=seed,
         engine=problem.engine,
         warnings=tuple(
-            _warnings(losses, value, problem.stability(schedule), schedule, level, equal)
+            _warnings(losses, value, problem.stability(schedule), schedule, level, all_equal)
             + _undefined_warnings(n_undefined, n_resamples)
             + notes
         ),
@@ -387,7 +387,7 @@ def _warnings(
     stability: float,
     schedule: Schedule,
     level: float,
-    equal: bool,
+    all_equal: bool,
 ) -> list[str]:
     """Return the warnings about the flow and the audit value."""
     warnings = []
@@ -421,20 +421,20 @@ def _warnings(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
                 "counts instead; their ratios depend on it"
             )
-        if equal:
+        if all_equal:
             warnings.append("all ratios are equal, which leaves nothing to test")
     elif losses.has_missing_end_loss:
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
     elif not losses.n_weighted(losses.wrong_start):
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
-    few = losses.reason_too_few()
-    if few is not None:
-        warnings.append(few)
+    too_few = losses.reason_too_few()
+    if too_few is not None:
+        warnings.append(too_few)
     elif n < 2:
         warnings.append("one row has no standard error")
     if n < len(losses.start):
         warnings.append(f"{len(losses.start) - n:,} of {len(losses.start):,} rows have weight 0")
-    if math.isfinite(value.estimate) and value.variance > 0 and not equal:
+    if math.isfinite(value.estimate) and value.variance > 0 and not all_equal:
         warnings += _skew_warnings(losses, value.interval, level, value.df)
     return warnings
 

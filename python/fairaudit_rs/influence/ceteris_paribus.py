@@ -96,7 +96,7 @@ class HeldFixedEstimate:
     estimate: float
     standard_error: float
     df: float
-    #: The influence values behind the standard error, by kind and fold.
+    #: The influence values behind the standard error, by distinct row and fold.
     influence: Floats
     #: The error from the influence function.
     influence_error: float
@@ -166,7 +166,7 @@ def _arm(
     return FeatureArm(
         inside=fitted.y if sign > 0 else 1 - fitted.y,
         moved=moved,
-        score=predict(moved)[regressors.kind],
+        score=predict(moved)[regressors.distinct_of_row],
         label_probability=label_regression.label_at(moved),
         propensity=fitted.found if sign > 0 else 1 - fitted.found,
         fitted=fitted,
@@ -246,7 +246,7 @@ def _regression_influence(
     for fitted, by in along:
 
         def of_share(regressors: Regressors, _: Any, by: Floats = by) -> Floats:
-            sums = regressors.columns.sums(regressors.by_kind(by)[None], call)
+            sums = regressors.columns.sums(regressors.sum_by_distinct_row(by)[None], call)
             return np.asarray(sums[0] / n)
 
         share_influence = fitted.influence(of_share)
@@ -257,7 +257,7 @@ def _regression_influence(
         return total
 
     def of_label(regressors: Regressors, basis: Any) -> Floats:
-        weights = [regressors.by_kind(by)[None] for by in by_label]
+        weights = [regressors.sum_by_distinct_row(by)[None] for by in by_label]
         sums = [
             basis.columns(arm.moved).sums(weight, call)[0]
             for arm, weight in zip(arms, weights, strict=True)

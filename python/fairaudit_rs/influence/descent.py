@@ -328,7 +328,7 @@ class Descent:
         return size * psi
 
     def _combine(self, coefficients: Floats) -> Floats:
-        """Return a linear combination of 1, label rate, score and their product, by kind."""
+        """Return a combination of 1, label rate, score and their product, by distinct row."""
         one, of_label, of_score, of_both = coefficients
         slope = of_score + of_both * self.label_probability
         return np.asarray(one + of_label * self.label_probability + slope * self.score)
@@ -363,14 +363,14 @@ class WeightedDraws:
     def __init__(self, count: NDArray[np.int64], seed: int, part: int) -> None:
         key = np.array([seed, _RESAMPLING + part], dtype=np.uint64)
         self.stream = np.random.Generator(np.random.Philox(key=key))
-        self.kind = np.repeat(np.arange(len(count)), count)
-        self.n_kinds = len(count)
+        self.distinct_of_row = np.repeat(np.arange(len(count)), count)
+        self.n_distinct = len(count)
         #: The number of times that each row was drawn.
-        self.times = np.ones(len(self.kind))
+        self.times = np.ones(len(self.distinct_of_row))
 
     def draw(self, kept: Floats) -> None:
-        """Draw as many rows as there are, with probabilities proportional to ``kept`` by kind."""
-        ends = np.cumsum(self.times * kept[self.kind])
+        """Draw as many rows as there are, with chances proportional to ``kept`` by distinct row."""
+        ends = np.cumsum(self.times * kept[self.distinct_of_row])
         at = np.searchsorted(ends, self.stream.random(len(ends)) * ends[-1], side="right")
         at = np.minimum(at, len(ends) - 1)
         self.times = np.bincount(at, minlength=len(ends)).astype(np.float64)
@@ -379,7 +379,7 @@ class WeightedDraws:
     def weighted(self) -> WeightedRows:
         """The rows, weighted by the number of times that each was drawn."""
         once, twice = (
-            np.asarray(np.bincount(self.kind, times, self.n_kinds), dtype=np.float64)
+            np.asarray(np.bincount(self.distinct_of_row, times, self.n_distinct), dtype=np.float64)
             for times in (self.times, self.times**2)
         )
         return WeightedRows(once, twice, float((self.times > 0).sum()))

@@ -64,12 +64,12 @@ class HeldFixedScores:
         both = np.ascontiguousarray(np.column_stack([distinct.features, label]))
         _, _, place = _native.distinct_rows(both, call)
         order = np.lexsort((score, place))
-        dealt_kind, folds, count = deal_folds(distinct.count[order].astype(np.int64), n_folds)
-        kind = order[dealt_kind]
+        dealt, folds, count = deal_folds(distinct.count[order].astype(np.int64), n_folds)
+        row = order[dealt]
         self.rows = RowsByFold(
-            features=distinct.features[kind],
-            label=label[kind],
-            score=score[kind],
+            features=distinct.features[row],
+            label=label[row],
+            score=score[row],
             count=count,
             folds=folds,
             call=call,

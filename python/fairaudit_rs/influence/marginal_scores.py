@@ -199,9 +199,9 @@ class MarginalScores:
         (at,) = feature.columns
         inside = self._cell(at)
         outside = self.all.without(inside)
-        what = FeatureContrast(feature.name, feature.kind, feature.levels, ((at, 1.0),))
+        contrast = FeatureContrast(feature.name, feature.kind, feature.levels, ((at, 1.0),))
         if inside.n < 1 or outside.n < 1:
-            return refused_score(what, "constant in the target group")
+            return refused_score(contrast, "constant in the target group")
         n_events = min(self._events(inside), self._events(outside))
         estimate = 0.0
         of_inside, of_outside = np.zeros(N_TERMS), np.zeros(N_TERMS)
@@ -220,7 +220,7 @@ class MarginalScores:
             [(inside, of_inside[None]), (outside, of_outside[None])], self.all.n
         )
         self._columns[at] = InfluenceColumn(of_outside, of_inside - of_outside, 0.0, (0.0,) * 4)
-        return _scored(what, estimate, math.sqrt(variance[0, 0]), float(df[0]), n_events)
+        return _scored(contrast, estimate, math.sqrt(variance[0, 0]), float(df[0]), n_events)
 
     # -- categorical ---------------------------------------------------------------------------
 
@@ -230,8 +230,8 @@ class MarginalScores:
         cells = [self._cells(columns) for _, columns in groups]
         names = [name for name, _ in groups]
         if len(groups) < 2:
-            what = FeatureContrast(feature.name, feature.kind, tuple(names))
-            return [refused_score(what, "fewer than two levels with enough events")]
+            contrast = FeatureContrast(feature.name, feature.kind, tuple(names))
+            return [refused_score(contrast, "fewer than two levels with enough events")]
         theta, influences, plain = self._levels(cells)
         for (_, columns), cell in zip(groups, cells, strict=True):
             for number, at in enumerate(columns):
@@ -256,10 +256,10 @@ class MarginalScores:
             plus = [(at, 1.0) for at in groups[b][1]]
             minus = [(at, -1.0) for at in groups[a][1]]
             levels = (names[b], names[a])
-            what = FeatureContrast(feature.name, feature.kind, levels, (*plus, *minus))
+            contrast = FeatureContrast(feature.name, feature.kind, levels, (*plus, *minus))
             error, n_events = math.sqrt(V[number, number]), min(events[a], events[b])
             gap = float(theta[b] - theta[a])
-            scores.append(_scored(what, gap, error, float(df[number]), n_events))
+            scores.append(_scored(contrast, gap, error, float(df[number]), n_events))
         return scores
 
     def _merged(self, feature: Feature) -> list[tuple[str, list[int]]]:
@@ -327,11 +327,11 @@ class MarginalScores:
 
     def _slope(self, feature: Feature) -> FeatureScore:
         (at,) = feature.columns
-        what = FeatureContrast(feature.name, feature.kind, (), ((at, 1.0),))
+        contrast = FeatureContrast(feature.name, feature.kind, (), ((at, 1.0),))
         n = self.all.n
         spread = float(self._squares[at][0])
         if not spread > 0 or n < 3:
-            return refused_score(what, "constant in the target group")
+            return refused_score(contrast, "constant in the target group")
         # Per standard deviation (ddof 1), so that the scaled feature has the sum of squares n - 1.
         along = self._sums[at] / spread
         level, slope, curve, estimate = np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, 0.0
@@ -352,7 +352,7 @@ class MarginalScores:
         mean, along_u = float(of_u @ self.all.mean), float(of_u @ along)
         leverage = (mean, along_u, n / spread, spread)
         self._columns[at] = InfluenceColumn(level, slope, curve, leverage)
-        return _scored(what, estimate, math.nan, math.inf, self._events(self.all))
+        return _scored(contrast, estimate, math.nan, math.inf, self._events(self.all))
 
     def _add_slopes(self) -> None:
         """Compute the products of all influence values, and the standard errors of slopes."""
@@ -425,21 +425,23 @@ def _no_column() -> InfluenceColumn:
     return InfluenceColumn(np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, (0.0,) * 4)
 
 
-def refused_score(what: FeatureContrast, reason: str) -> FeatureScore:
+def refused_score(contrast: FeatureContrast, reason: str) -> FeatureScore:
     """Return a score of NaN with the reason why there is none."""
     nan, note = math.nan, f"refused: {reason}"
-    return FeatureScore(what, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
+    return FeatureScore(contrast, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
 
 
 def _scored(
-    what: FeatureContrast, estimate: float, error: float, df: float, n_events: float
+    contrast: FeatureContrast, estimate: float, error: float, df: float, n_events: float
 ) -> FeatureScore:
     """Return a score, or a refused one if there are too few events."""
     if n_events < FEW_EVENTS:
-        return refused_score(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
+        return refused_score(
+            contrast, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
+        )
     note = note_on(n_events)
     return FeatureScore(
-        what, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note
+        contrast, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note
     )
 
 

@@ -61,9 +61,9 @@ class NuisanceFit:
 def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
     """Return the quality of a cross-fitted regression."""
     rows = fitted.regressors
-    count, positive = rows.by_fold(np.ones(len(fitted.y))), rows.by_fold(fitted.y)
+    count, positive = rows.sum_by_fold(np.ones(len(fitted.y))), rows.sum_by_fold(fitted.y)
     p = np.zeros(count.shape)
-    p[rows.fold, rows.kind] = fitted.found
+    p[rows.fold, rows.distinct_of_row] = fitted.found
     some = count > 0
     penalty = fitted.penalty if isinstance(fitted, RidgeLogistic) else math.nan
     share = positive[some] / count[some]

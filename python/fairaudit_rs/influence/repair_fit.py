@@ -184,7 +184,7 @@ class RepairArguments:
 
 
 def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
-    """Return the cells of the fit part, a kind of row of each, and the cell of each kind."""
+    """Return the cells of the fit part, a distinct row of each, and the cell of each such row."""
     inside = np.flatnonzero(parts.count[:, 0])
     if not len(inside):
         raise DataError(
@@ -200,10 +200,10 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
         score = np.ascontiguousarray(audit.predict(rows))
     else:
         score = np.bincount(place, count * parts.distinct.terms[inside, 1]) / totals
-    first_kind = inside[first].astype(np.int64)
+    first_row = inside[first].astype(np.int64)
     return (
         FeatureCells(features=rows, count=totals, score=score),
-        first_kind,
+        first_row,
         place.astype(np.int64),
     )
 
