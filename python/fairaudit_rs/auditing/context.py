@@ -89,7 +89,7 @@ class AuditContext:
 
     def lens_tolerance(self, lens: str, attribute: str) -> LensTolerance | None:
         """Return the tolerance of a lens for an attribute; None if it is informational."""
-        return self.lens_tolerances.lens(lens, attribute)
+        return self.lens_tolerances.find(lens, attribute)
 
     def coverage(self, attribute: AuditedAttribute, groups: Collection[Any]) -> float:
         """Return the share of all people who are in some groups of an attribute, by weight."""

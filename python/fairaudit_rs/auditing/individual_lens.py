@@ -117,7 +117,7 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         lower = (
             result
             if lens_tolerance.n_adjusted == 1
-            else attack.run(fair_metric, 1 - lens_tolerance.each)
+            else attack.run(fair_metric, 1 - lens_tolerance.comparison_alpha)
         )
         upper = result
         alike = OF_POLICY
@@ -143,7 +143,10 @@ def _profile_direction(
     )
     alpha = lens_tolerance.policy.alpha
     return (
-        attack.run(profile.least_unfair(lens_tolerance.each), 1 - lens_tolerance.each / 4),
+        attack.run(
+            profile.least_unfair(lens_tolerance.comparison_alpha),
+            1 - lens_tolerance.comparison_alpha / 4,
+        ),
         attack.run(profile.most_unfair(alpha), 1 - alpha / 4),
     )
 

@@ -33,7 +33,7 @@ from .lens_tests import (
     note_on_repeated_differences,
     note_on_required_rows,
 )
-from .lens_tolerances import groups_of_eligible_size, rate_of
+from .lens_tolerances import first_supported_rate, groups_of_eligible_size
 from .questions import AuditedAttribute
 from .refusals import reason_of
 
@@ -67,7 +67,7 @@ def run_influence(context: AuditContext) -> Iterator[LensOutcome]:
     feature_table = context.given.feature_table
     assert feature_table is not None
     for attribute in context.attributes:
-        metric = rate_of(context.policy, attribute)
+        metric = first_supported_rate(context.policy, attribute)
         why = context.why_not("influence")
         if why is None and not metric:
             why = f"the policy asks for none of {', '.join(RATES)} by {attribute.name}"

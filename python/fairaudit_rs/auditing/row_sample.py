@@ -1,4 +1,4 @@
-"""Samples of rows for lenses that cannot use all rows; they do not depend on the row order."""
+"""Sample rows for lenses that cannot use all rows, independently of the order of the rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .seeds import seed_of
 def sampled_rows(context: AuditContext, name: str, rows: Positions, most: int) -> Positions:
     """Return a sample of at most ``most`` rows, in their order.
 
-    A hash of the seed and the content decides: features, label, groups, weight, and the content of
-    the cluster.
+    Rows are chosen by a hash of the seed and of their content: features, label, groups, weight, and
+    the content of their cluster.
     """
     if len(rows) <= most:
         return rows

@@ -197,7 +197,7 @@ class ArraySource:
         combined: NDArray[Any] = np.zeros(0, dtype=np.uint32)
         for key, name in zip(keys, names, strict=True):
             column = self.columns[key]
-            place, n_distinct, missing = _places(column)
+            place, n_distinct, missing = _rank_values(column)
             if missing.any():
                 raise DataError(
                     f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
@@ -338,7 +338,7 @@ def check_total(total: float, scored: bool) -> None:
         )
 
 
-def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
+def _rank_values(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
     """Return the rank of each value, the number of distinct values, and a mask of missing ones."""
     if isinstance(column, EncodedColumn):
         # An array of text would give each label the size of the longest one.

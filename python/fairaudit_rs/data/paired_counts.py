@@ -1,4 +1,4 @@
-"""Counts of rows by group, label and the decisions of two models."""
+"""Counts of rows by group, label and the decisions of two models, to compare the models."""
 
 from __future__ import annotations
 

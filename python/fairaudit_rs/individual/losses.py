@@ -70,7 +70,7 @@ class Losses:
         n = len(self.start)
         if self.sample is not None:
             before, after = (
-                self.sample.units(wrong.astype(np.float64)).estimate
+                self.sample.unit_sums(wrong.astype(np.float64)).estimate
                 for wrong in (self.wrong_start, self.wrong_end)
             )
             return before, math.nan if self.has_missing_end_loss else after
@@ -94,9 +94,9 @@ class Losses:
         """Loss ratios, or errors, summed by independent unit: a cluster or a weighted row."""
         assert self.sample is not None
         if self.ratio == "loss":
-            return self.sample.units(self.ratios)
+            return self.sample.unit_sums(self.ratios)
         after, before = (wrong.astype(np.float64) for wrong in (self.wrong_end, self.wrong_start))
-        return self.sample.units(after, before)
+        return self.sample.unit_sums(after, before)
 
     def reason_too_few(self) -> str | None:
         """Return why there is no standard error (too few clusters or weighted rows), or None."""

@@ -74,7 +74,7 @@ class RowWeights(EqualByValue):
         """Return sums over the rows of each person, which do not depend on their order."""
         return values if self.person is None else sums_of(self.person, values)
 
-    def units(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
+    def unit_sums(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
         """Return the sums of two columns over each person, or for each independent row.
 
         Without a denominator, the estimate is a mean.

@@ -1,8 +1,9 @@
 """Tests whether gaps between groups exceed a tolerance, or are shown to lie within it.
 
 A `ToleranceQuestion` is a metric in the groups of an attribute. It is made in two steps:
-`pose_tolerance` finds the groups with enough eligible rows and the number of comparisons; the tests
-follow when all questions of an audit are known, because a fail is corrected for their number.
+`prepare_tolerance_question` finds the groups with enough eligible rows and the number of
+comparisons; the tests follow when all questions of an audit are known, because a fail is corrected
+for their number.
 """
 
 from __future__ import annotations
@@ -283,7 +284,7 @@ def prepare_tolerance_question(
     others are compared with, or "highest" or "best". ``better``: whether higher or lower values
     are better. ``one_sided``: a ratio to a fixed reference counts in that direction only. Without
     ``has_pass`` there are no pairs that are only needed for a pass. Other options are those of
-    `pose_metric`.
+    `prepare_question`.
     """
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
