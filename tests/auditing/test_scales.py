@@ -38,13 +38,13 @@ class TestShares:
         "metric", ["mean_prediction", "mean_residual", "mean_absolute_error", "mean_squared_error"]
     )
     def test_every_mean(self, metric):
-        words = f"of {metric} is a difference of shares. Use scores from 0 to 1, or give a tol"
+        words = f"of {metric} is a difference of shares. Use scores from 0 to 1, or a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 0.05), y_true=LABEL, y_score=DOLLARS)
 
     @pytest.mark.parametrize("values", [LABEL + 1, RNG.normal(size=N), 3.0 * LABEL])
     def test_labels_that_are_no_classes(self, values):
-        words = f"{SHARES}labels of 0 and 1, name the positive class with pos_label, or give a tol"
+        words = f"{SHARES}labels of 0 and 1, name the positive class with pos_label, or a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(y_true=values, y_score=SCORE)
 

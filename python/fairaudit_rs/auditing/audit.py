@@ -399,9 +399,8 @@ def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
     if len(values) == 2 and all(isinstance(value, str) for value in values):
         first, second = sorted(values)
         raise ArgumentError(
-            f"favourable is None and {role} holds {first!r}, {second!r}. Set "
-            "favourable in the policy to the value that people want, or pass the positive value as "
-            "pos_label=.",
+            f"favourable is None and {role} holds {first!r}, {second!r}. Give the value that "
+            "people want as favourable of the policy, or the positive value as pos_label=.",
             argument="favourable",
             mentions=("pos_label", role),
             code="missing-argument",

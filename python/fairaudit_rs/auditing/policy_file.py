@@ -70,16 +70,16 @@ class PolicyFile:
     ) -> FairAuditError:
         """Return an error with the file and the line of its argument."""
         message = str(error)
-        key_path = (*self.key_path, *keys)
+        place = (*self.key_path, *keys)
         if isinstance(content, Mapping):
             key = argument_of(error.argument or "")
             if key in content:
-                key_path = (*key_path, key)
+                place = (*place, key)
             inner = re.match(r"\w+ of '([^']*)' is ", message)
-            if inner and (*key_path, inner[1]) in self.lines:
-                key_path = (*key_path, inner[1])
+            if inner and (*place, inner[1]) in self.lines:
+                place = (*place, inner[1])
         return type(error)(
-            f"{self.name}{self._line_of(key_path)}: {message}",
+            f"{self.name}{self._line_of(place)}: {message}",
             argument=error.argument,
             mentions=error.mentions,
             code=error.code,

@@ -37,7 +37,7 @@ def check_scale(
         role, value, accepted = found
         raise ArgumentError(
             f"{role} holds {value:g}, but the tolerance {limit:g} of {metric.name} is a difference "
-            f"of shares. Use {accepted}, or give a tolerance of 1 or more, in units of the score.",
+            f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
             argument=role,
         )
     if found is None and limit >= largest_gap:
