@@ -40,7 +40,7 @@ class PolicyFile:
     name: str
     content: Mapping[str, Any]
     #: The keys under which the content stands in the file; () for the whole file.
-    key_path: KeyPath
+    place: KeyPath
     lines: Mapping[KeyPath, int]
 
     def part(self, *keys: str | int) -> Any:
@@ -54,7 +54,7 @@ class PolicyFile:
 
     def header(self, *keys: str) -> str:
         """Return the header of a table, or of an entry in an array of tables."""
-        name = ".".join(map(str, (*self.key_path, *keys)))
+        name = ".".join(map(str, (*self.place, *keys)))
         return f"[[{name}]]" if len(keys) > 1 else f"[{name}]"
 
     def convert(self, make: Callable[[Any], T], *keys: str | int) -> T:
@@ -70,7 +70,7 @@ class PolicyFile:
     ) -> FairAuditError:
         """Return an error with the file and the line of its argument."""
         message = str(error)
-        place = (*self.key_path, *keys)
+        place = (*self.place, *keys)
         if isinstance(content, Mapping):
             key = argument_of(error.argument or "")
             if key in content:
@@ -85,11 +85,11 @@ class PolicyFile:
             code=error.code,
         )
 
-    def _line_of(self, key_path: KeyPath) -> str:
+    def _line_of(self, place: KeyPath) -> str:
         """Return the line of a key, or of the nearest table around it."""
-        while key_path and key_path not in self.lines:
-            key_path = key_path[:-1]
-        return f", line {self.lines[key_path]}" if key_path else ""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return f", line {self.lines[place]}" if place else ""
 
 
 def read_policy(path: str | FilePath) -> PolicyFile:
@@ -115,16 +115,16 @@ def read_policy(path: str | FilePath) -> PolicyFile:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _unreadable(name, text, str(error)) from None
-    key_path: KeyPath = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
-    found = PolicyFile(name=name, content=content, key_path=(), lines=key_lines(text))
-    for key in key_path:
+    place: KeyPath = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
+    found = PolicyFile(name=name, content=content, place=(), lines=key_lines(text))
+    for key in place:
         found = PolicyFile(
             name=name,
             content=found.part(str(key)) or {},
-            key_path=(*found.key_path, key),
+            place=(*found.place, key),
             lines=found.lines,
         )
-    where = found.header() if key_path else "the file"
+    where = found.header() if place else "the file"
     found.convert(lambda whole: known_keys(where, whole, ["policy", "roles"]))
     return found
 
