@@ -1,4 +1,4 @@
-"""Texts and tables as Markdown shows them literally."""
+"""Escape texts for Markdown, and write Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..data.groups import escape_controls
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as Markdown shows it literally; a list stays one."""
+    """Escape a text so that Markdown shows it literally; a leading "- " still makes a list."""
     text = escape_controls(text)
     head = "- " if text.startswith("- ") else ""
     text = text.removeprefix("- ")
@@ -17,11 +17,11 @@ def escape_markdown(text: str) -> str:
     return head + text
 
 
-def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table under its heads."""
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with headings."""
     lines = [
-        heads,
-        ["---"] * len(heads),
+        headings,
+        ["---"] * len(headings),
         *([escape_markdown(cell) for cell in row] for row in rows),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

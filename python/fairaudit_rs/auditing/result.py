@@ -36,7 +36,7 @@ from .rules.lines import rule_facts, rule_lines
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
 from .sentences import fill_part, fill_sentence
-from .strata import stratum_tables
+from .strata_tables import stratum_tables
 from .wording import HEADS, Wording, question_table, verdict_headline
 
 if TYPE_CHECKING:

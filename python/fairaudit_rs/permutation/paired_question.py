@@ -63,7 +63,7 @@ class ReplicateOptions:
     progress: Progress
 
 
-def pose_twice(
+def prepare_paired_question(
     table: AuditTable,
     metric: Metric,
     drawing: ReplicateOptions,

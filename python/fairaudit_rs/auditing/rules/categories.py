@@ -56,7 +56,7 @@ def bias_audit(table: AuditTable, policy: Policy, pos_label: Label) -> BiasAudit
             continue
         tables += impact_tables(
             counts,
-            of=columns,
+            column_of_kind=columns,
             kind=kind,
             leave_out=bool(options.get("leave_out", False)),
             is_unknown=policy.is_unknown,

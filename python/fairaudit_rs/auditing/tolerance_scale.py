@@ -46,8 +46,8 @@ def check_scale(
         )
     if found is None and limit >= largest_gap:
         raise ArgumentError(
-            f"tolerance is {limit:g}; accepted for {metric.name} of scores from 0 to 1: a number "
-            f"above 0 and below {largest_gap:g}, because larger gaps do not occur",
+            f"tolerance is {limit:g}; accepted: a number above 0 and below {largest_gap:g}: the "
+            f"gap of {metric.name} cannot be larger with scores from 0 to 1",
             argument="tolerance",
         )
 
@@ -74,5 +74,7 @@ def _other_scale(
     numbers = [label for label in labels if isinstance(label, int | float | np.number)]
     wrong = [float(number) for number in numbers if number not in (0, 1)]
     return (
-        ("y_true", wrong[0], "labels of 0 and 1, other classes with pos_label") if wrong else None
+        ("y_true", wrong[0], "labels of 0 and 1, name the positive class with pos_label")
+        if wrong
+        else None
     )
