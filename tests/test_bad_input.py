@@ -59,7 +59,7 @@ KINDS = {
     ),
     "two texts, none favourable": (
         {"a.csv": b"repaid,approved,sex\n" + b"1,yes,f\n0,no,m\n" * 40}, ("a.csv", *ROLES),
-        "--favourable is None and --y-pred holds 'no', 'yes'",
+        "--favourable is not given and --y-pred holds 'no', 'yes'",
     ),
     "missing labels": (
         {"a.csv": b"repaid,approved,sex\n" + b"1,1,f\n,0,m\n0,1,m\n" * 9}, ("a.csv", *ROLES),

@@ -116,10 +116,20 @@ class TestArguments:
 
     def test_role_that_is_needed(self, tmp_path, book):
         self.refused(
-            tmp_path, "--y-pred is None; true_positive_rate needs", book, "-s", "sex", *ROLES[:2]
+            tmp_path,
+            "rate needs decisions. Pass --y-pred ",
+            book,
+            "-s",
+            "sex",
+            *ROLES[:2],
         )
         self.refused(
-            tmp_path, "--y-true is None; true_positive_rate needs", book, "-s", "sex", *ROLES[2:]
+            tmp_path,
+            "rate needs labels .* Pass --y-true ",
+            book,
+            "-s",
+            "sex",
+            *ROLES[2:],
         )
 
     @pytest.mark.parametrize("row", ["1,1,0.5,f,old,9\n", "1,1,0.5\n", "1\n"])

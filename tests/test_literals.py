@@ -12,7 +12,7 @@ from fairaudit_rs.extremes import space, tail
 from fairaudit_rs.individual import question, schedule, simplex, value
 from fairaudit_rs.influence import counterfactual
 from fairaudit_rs.metrics.family import MetricFamily
-from fairaudit_rs.models import binary, kernel, linear, network
+from fairaudit_rs.models import binary, kernel, linear, torch_model
 from fairaudit_rs.permutation import calibration, comparison, equivalence, intervals
 from fairaudit_rs.projection import notions
 
@@ -42,7 +42,7 @@ CHECKED = {
     "SamplerName": space.SAMPLERS,
     "Link": binary.LINKS,
     "Norm": linear.NORMS,
-    "PlainNorm": network.NORMS,
+    "PlainNorm": torch_model.NORMS,
     "KernelName": kernel.KERNELS,
 }
 

@@ -248,7 +248,7 @@ SCORES = ("--y-score", "score", "--counterfactual-score", "flipped")
         ),
         (("calibrate", *LABELS, "-m", "tpr", "--n-audits", "1"), "--n-audits is 1; accepted"),
         (("calibrate", *LABELS, "-m", "tpr", "--gap", "0"), "--gap contains 0.0; accepted"),
-        (("projection", *LABELS), "--distance and --y-score are None"),
+        (("projection", *LABELS), "no column of scores or distances to the decision boundary"),
         (
             ("projection", "--y-true", "repaid", "--y-score", "score", "--bandwidth", "0"),
             "--bandwidth is 0.0; accepted",

@@ -178,7 +178,7 @@ def test_what_init_proposes_reads_the_file_in_the_same_way(here):
     ("options", "message"),
     [
         (("--where", "age >="), "--where is 'age >=': 'the end' comes where column 'age'"),
-        (("--where", "agee > 1"), "--where names column 'agee', which does not exist; the data"),
+        (("--where", "agee > 1"), "'agee', which does not exist; did you mean 'age'?"),
         (("--where", "age > 200"), "--where 'age > 200' matches none of the 1,500 rows"),
         (("--where", "sex > 1"), "column 'sex' holds text, and 1 is a number"),
         (("--delimiter", "||"), "--delimiter is '||'; accepted: one character"),

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fairaudit_rs.data.columns import column_array
-from fairaudit_rs.data.row_keys import content_order, row_hashes, row_keys, unit_hashes
+from fairaudit_rs.data.row_keys import content_order, hashes_of_units_by_row, row_hashes, row_keys
 
 
 def table(n=1_000, seed=0):
@@ -66,8 +66,8 @@ def test_copies_are_drawn_one_by_one():
 def test_units_are_known_by_their_rows():
     """Whatever clusters are called: rows of a cluster of other rows differ."""
     hashes = row_hashes([np.array([1.0, 2.0, 1.0, 3.0])])
-    first = unit_hashes(np.array([0, 0, 1, 1]), hashes)
-    renamed = unit_hashes(np.array([1, 1, 0, 0]), hashes)
+    first = hashes_of_units_by_row(np.array([0, 0, 1, 1]), hashes)
+    renamed = hashes_of_units_by_row(np.array([1, 1, 0, 0]), hashes)
     assert (first == renamed).all()
     assert first[0] != first[2]
 

@@ -15,33 +15,17 @@ from click.testing import CliRunner
 
 import fairaudit_rs as fa
 from fairaudit_rs.cli import main
+from fairaudit_rs.cli.demo import untidy_loans
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WALK = (ROOT / "docs" / "first_audit.md").read_text(encoding="utf-8")
 
 
-def messy(n=1_800, seed=4):
-    """A table as people have it: semicolons, blanks, NA and ?, dates, yes and no."""
-    draw = random.Random(seed)
-    lines = ["Applied ; Gender; Age ;Region;Decision;Paid back;Interview"]
-    for _ in range(n):
-        gender = draw.choices(["female", "male", "?", ""], [46, 50, 2, 2])[0]
-        age = "NA" if draw.random() < 0.04 else draw.randint(18, 79)
-        good = draw.random() < 0.6
-        chance = (0.75 if good else 0.3) - 0.2 * (gender == "female" and good)
-        decision = "yes" if draw.random() < chance else "no"
-        back = "NA" if draw.random() < 0.01 else "yes" if good else "no"
-        day = f"{draw.randint(1, 28):02d}.{draw.randint(1, 12):02d}.2024"
-        region, grade = draw.choice(["North", "South"]), draw.choice(["A", "B", "n/a"])
-        lines.append(f"{day}; {gender};{age};{region};{decision}; {back};{grade}")
-    return "\n".join(lines) + "\n"
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "loans.csv").write_text(messy())
+    (tmp_path / "loans.csv").write_text(untidy_loans())
     return tmp_path
 
 
@@ -64,17 +48,22 @@ def commands():
     return [(command, " ".join(lines).split()) for command, lines in found]
 
 
-def test_the_page_leads_to_a_verdict(here):
-    """Run every command in its order; a line of dots stands for omitted output."""
+def test_the_page_leads_to_a_verdict(tmp_path, monkeypatch):
+    """Run every command in its order, in an empty folder; dots stand for omitted output."""
+    monkeypatch.chdir(tmp_path)
     walk = commands()
-    assert [shlex.split(command)[1] for command, _ in walk] == ["init", "audit"]
+    assert [shlex.split(command)[1] for command, _ in walk] == ["demo", "init", "audit"]
     start = time.monotonic()
     for command, output in walk:
         found = run(command)
         printed = found.stdout.split()
-        shown, _, end = " ".join(output).partition(" ... ")
-        assert " ".join(printed).startswith(shown), found.output
-        assert " ".join(printed).endswith(end)
+        place = 0
+        # The parts between dots follow each other; the first is the start and the last the end.
+        for part in " ".join(output).split(" ... "):
+            assert part in " ".join(printed)[place:], found.output
+            place = " ".join(printed).index(part, place) + len(part)
+        assert " ".join(printed).startswith(" ".join(output).partition(" ... ")[0]), found.output
+        assert place == len(" ".join(printed)), found.output
     assert found.exit_code == 1
     assert found.stdout.startswith("FAIL.")
     assert "to the disadvantage of female" in found.stdout
@@ -107,7 +96,7 @@ class TestStumbles:
         assert "read as missing: ?, NA, n/a\n" in found.stdout
         audit = run(found.stdout.splitlines()[-1].strip())
         assert audit.exit_code == 1, audit.output
-        n_missing = messy().count("; NA;")
+        n_missing = untidy_loans().count("; NA;")
         assert f"{1_800 - n_missing:,} of 1,800 rows are kept" in audit.stdout
         assert "above 25 up to 45" in audit.stdout
 
@@ -115,13 +104,13 @@ class TestStumbles:
         found = run("fairaudit init loans.csv --delimiter ';'")
         assert "favourable: yes (a guess)\n" in found.stdout
         text = (here / "fairaudit.toml").read_text()
-        assert "guess by the name and the values: change it where it is wrong.\nfavour" in text
+        assert "guess from the name and the values: change it if it is wrong.\nfavour" in text
         assert run(found.stdout.splitlines()[-1].strip()).exit_code == 1
 
     def test_of_two_values_that_say_nothing_one_must_be_said_to_be_favourable(self, here):
-        (here / "loans.csv").write_text(messy().replace("yes", "P").replace("no", "Q"))
+        (here / "loans.csv").write_text(untidy_loans().replace("yes", "P").replace("no", "Q"))
         found = run("fairaudit init loans.csv --delimiter ';'")
-        assert "what do people want of Decision, P or Q? Say it as favourable" in found.stdout
+        assert "which value of Decision do people want, P or Q? Set favourable" in found.stdout
         *_, first, second = (line.strip() for line in found.stdout.splitlines())
         assert first == f"{second[:-1]}P"
         assert second.endswith(" --favourable Q")
@@ -129,9 +118,9 @@ class TestStumbles:
         assert run(second).exit_code in (0, 1)
         audit = run(first.removesuffix(" --favourable P"))
         assert audit.exit_code == 2
-        assert "--favourable is None and --y-pred holds 'P', 'Q'. Give the value" in audit.stderr
+        assert "--favourable is not given and --y-pred holds 'P', 'Q'. Say" in audit.stderr
         text = (here / "fairaudit.toml").read_text()
-        assert "without it\n# there is no audit.\n# favourable = " in text
+        assert "no audit without it: choose one.\n# favourable = " in text
         changed = re.sub("# favourable = .*", 'favourable = "P"', text)
         (here / "fairaudit.toml").write_text(changed)
         assert run(first.removesuffix(" --favourable P")).stdout.startswith("INCONCLUSIVE")

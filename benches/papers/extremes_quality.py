@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from fairaudit_rs.extremes.generator import per_group
-from fairaudit_rs.extremes.quality import generator_quality
+from fairaudit_rs.extremes.generator_quality import generator_quality
 from fairaudit_rs.extremes.tvae import TVAE
 
 from .data import Flippable

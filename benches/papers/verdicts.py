@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairaudit_rs as fa
 from fairaudit_rs.auditing.findings import QuestionFinding
-from fairaudit_rs.auditing.presets import NAMED
+from fairaudit_rs.auditing.presets import OWN_PRESETS
 
 from .data import Matrix, prepare
 from .reproduction import table, write_section
@@ -28,7 +28,7 @@ from .verdicts_data import DATA_SETS, AuditRows
 from .verdicts_text import OUTPUTS_TEXT, QUESTIONS_TEXT, SETTINGS, SHARES_TEXT, VERDICTS_TEXT
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdicts.md"
-POLICIES = tuple(str(record["name"]) for record in NAMED)
+POLICIES = tuple(str(record["name"]) for record in OWN_PRESETS)
 MODELS = ("logistic regression", "gradient boosting")
 VERDICTS = ("fail", "pass", "inconclusive", "not_measurable")
 SEED, MOST_ROWS, THRESHOLD, WIDTH = 2026, 30_000, 0.5, 100

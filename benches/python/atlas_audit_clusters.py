@@ -14,7 +14,7 @@ from atlas_audit_pairs import TOLERANCE, Scenario
 from atlas_tools import LEVELS
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
-from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.permutation.tolerance import prepare_tolerance_question
 
 AUDITS = 1_000
 N_RESAMPLES = 499
@@ -98,7 +98,7 @@ class GapInFewClusters(InFewClusters):
         data = clustered(rng, self.clusters, self.rates, self.correlations)
 
         def words():
-            question = pose_tolerance(
+            question = prepare_tolerance_question(
                 AuditTable.make(**data), fa.metrics.get("selection_rate"),
                 Tolerance(value=TOLERANCE),
             )  # fmt: skip

@@ -17,7 +17,7 @@ from atlas_audit_families import audited, delta_p, differs, pairs_of
 from atlas_tools import LEVELS, counted
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.tolerance import Tolerance
-from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.permutation.tolerance import prepare_tolerance_question
 
 #: Raise it when a change of the package or of this file changes what is measured.
 VERSION = 2
@@ -384,7 +384,9 @@ class Function(Scenario):
             y_true=np.ones(sum(self.rows), dtype=int), y_pred=np.concatenate(values),
             sensitive_features=np.repeat(["a", "b"], self.rows),
         )  # fmt: skip
-        question = pose_tolerance(table.shared(), metric, Tolerance(value=TOLERANCE))
+        question = prepare_tolerance_question(
+            table.with_cache(), metric, Tolerance(value=TOLERANCE)
+        )
         [test] = question.tests(alpha=LEVELS[0], n_tests=1, n_resamples=199, seed=seed, n_threads=1)
         gap = abs(values[0].mean() - values[1].mean())
         error = math.sqrt(sum(part.var() / len(part) for part in values))

@@ -113,7 +113,7 @@ class Favoured(ClosedForm):
 
     def pvalues(self, drawn):
         tails = self.ends(drawn).tails
-        return {"fail": tails.p_beyond(below=True), "pass": tails.p_not_beyond(below=True)}
+        return {"fail": tails.p_for_beyond(below=True), "pass": tails.p_for_not_beyond(below=True)}
 
     def old_rule(self, drawn):
         first, second = np.array(drawn) / self.sizes

@@ -16,8 +16,8 @@ from atlas_audit_families import audited
 from atlas_audit_pairs import Scenario, sizes, words
 from atlas_tools import ALPHA, LEVELS
 from fairaudit_rs.inference import mover
+from fairaudit_rs.inference.mantel_haenszel import keep_shared_strata
 from fairaudit_rs.inference.proportions import SampleProportion, farrington_manning, wilson_interval
-from fairaudit_rs.inference.strata import mantel_haenszel
 from fairaudit_rs.permutation.formulas import MarginTest
 
 #: Of rates, of balanced accuracies, whose limits take longer, and of rates by replicates.
@@ -151,7 +151,7 @@ class WithinStrata(ClosedForm):
         return rng.binomial(self.rows, np.stack([first, second], axis=1))
 
     def within(self, drawn):
-        return mantel_haenszel(drawn, np.tile(np.array(self.rows, float), (self.strata, 1)))
+        return keep_shared_strata(drawn, np.tile(np.array(self.rows, float), (self.strata, 1)))
 
     def margins(self, drawn):
         within = self.within(drawn)

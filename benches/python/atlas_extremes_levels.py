@@ -17,7 +17,7 @@ from atlas_extremes_counts import (
 from fairaudit_rs import _native
 from fairaudit_rs.extremes.diagnostics import threshold_sequence
 from fairaudit_rs.extremes.problem import FEWEST_EXCEEDANCES, TailProblem, level_cuts
-from fairaudit_rs.extremes.tail import tail_of
+from fairaudit_rs.extremes.tail import make_tail_fit
 from tests.reference.extremes_designs import ALL, INDEX, LAWS, MIXTURES, OTHERS
 
 #: Horizons in rows, as multiples of n.
@@ -239,7 +239,7 @@ class Shapes(Scenario):
         limits, types, refused = Limits(), {"I": 0, "II": 0, "III": 0}, 0
         for _ in range(self.audits):
             problem = tail_of_rows(law, rng, self.n, **({} if self.known_end else {"upper": None}))
-            found = tail_of(problem, call=call)
+            found = make_tail_fit(problem, call=call)
             low, high = found.confidence_interval
             if not found.type:
                 refused += 1

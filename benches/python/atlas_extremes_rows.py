@@ -81,7 +81,7 @@ def kind_of(problem):
     """How a tail is fitted."""
     if problem.fit is None:
         return "none"
-    return "cells" if problem.footing.resolution is not None else "values"
+    return "cells" if problem.fit_basis.resolution is not None else "values"
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,9 @@ class OfPairs(Regressors):
 
     @cached_property
     def basis(self):
-        found = RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
+        found = RegressionBasis.from_features(
+            self.features, self.sum_by_distinct_row(np.ones(len(self.distinct_of_row)))
+        )
         return replace(found, pairs=self.pairs)
 
     def without(self, columns):
@@ -206,16 +208,16 @@ class Audited:
         # Needs no regression: for the rows in the lens's own order.
         problem = self.audit("fpr", **self.said()).problem
         alone = HeldFixedScores(
-            kinds=problem.kinds, value=problem.target_group.value, features=(),
+            distinct=problem.distinct, value=problem.target_group.value, features=(),
             predict=entry.model, n_folds=5, plug_in=False, call=problem.call,
         )  # fmt: skip
-        self.rows, self.nuisances = alone.rows, alone.nuisances
+        self.rows, self.label_regression = alone.rows, alone.label_regression
         if not self.is_default:
             given = OfPairs.from_features(self.rows.regressors, pairs_given)
             self.rows.__dict__["regressors"] = given
         self.totals = self.rows.count @ self.rows.terms
         columns = (0, 1, 2) if isinstance(entry, Towns) else (0,)
-        self.arms = ceteris_paribus.arms_of(alone.nuisances, entry.model, columns)
+        self.arms = ceteris_paribus.arms_of(alone.label_regression, entry.model, columns)
         self.pairs = [*combinations(range(len(self.arms)), 2)]
         assert self.rows.n_rows == len(y)
 
@@ -234,7 +236,7 @@ class Audited:
 
     def scores(self, metric, low, high):
         """The score with what the lens says of it, and the plug-in score of the paper."""
-        arms = self.nuisances, self.value(metric), self.arms[low], self.arms[high]
+        arms = self.label_regression, self.value(metric), self.arms[low], self.arms[high]
         return ceteris_paribus.contrast_score(*arms), ceteris_paribus.plug_in(*arms)
 
     def guards(self, metric, low, high):
@@ -245,7 +247,7 @@ class Audited:
             if metric != "selection_rate":
                 labels = [self.rows.label == label for label in (0.0, 1.0)]
                 fewest += [count[inside & label].sum() for label in labels]
-            weights = 1 / arm.share[inside]
+            weights = 1 / arm.propensity[inside]
             total = count[inside] @ weights
             stand_for.append(total / self.rows.n_rows)
             largest.append(weights.max(initial=0.0) / total if total else math.inf)
@@ -312,7 +314,7 @@ class Tally:
             return
         self.counts["shown"] += 1
         self.count("ours", found, ours)
-        self.count("plain", found, NORMAL * found.plain_error)
+        self.count("plain", found, NORMAL * found.influence_error)
         self.count("stacked", found, NORMAL * found.stacked_error)
         self.errors.append(found.estimate - self.truth)
         self.standard.append(found.standard_error)

@@ -193,7 +193,7 @@ class Binary(Scenario):
             result = audit(y, f, X, self.metric, self.decision)
             shown = {value.feature: value for value in result.proxy_scores}
             # Other levels than that of the audit come from the scores behind it.
-            behind = {value.what.feature: value for value in result.problem.marginal.scores}
+            behind = {value.contrast.feature: value for value in result.problem.marginal.scores}
             for name, tally in zip(X, tallies, strict=True):
                 score = behind[name]
                 assert score.note.startswith("refused") or score.interval(0.95) == (
@@ -342,7 +342,7 @@ class Slopes(Scenario):
                 X[name] = z if tally.words["law"] == "normal" else np.exp(z)
             result = audit(y, f, X, self.metric, self.decision)
             for score in result.problem.marginal.scores:
-                tallies[score.what.feature].add(score.n_events, score.interval)
+                tallies[score.contrast.feature].add(score.n_events, score.interval)
         return {"features": [tally.entry() for tally in tallies.values()]}
 
     def truth(self, law, share):

@@ -152,7 +152,7 @@ class PartialledOut:
         }  # fmt: skip
         problem = fa.influence_audit(y, metric=NAMES["fpr"], **given).problem
         alone = HeldFixedScores(
-            kinds=problem.kinds, value=problem.target_group.value, features=(),
+            distinct=problem.distinct, value=problem.target_group.value, features=(),
             predict=lambda rows: entry.model(rows[:, 0], rows[:, 1:]), n_folds=5, plug_in=False,
             call=problem.call,
         )  # fmt: skip

@@ -130,7 +130,7 @@ class Clustered(Scenario):
             scores = zip(result.problem.marginal.scores, tallies, by_person, strict=True)
             for score, tally, other in scores:
                 tally.add(score.n_events, score.interval)
-                self.add_by_person(other, y, f, X[score.what.feature])
+                self.add_by_person(other, y, f, X[score.contrast.feature])
         return {
             "features": [tally.entry() for tally in tallies],
             "by_person": [tally.entry() for tally in by_person],

@@ -16,9 +16,9 @@ from scipy import optimize, sparse, stats
 import fairaudit_rs as fa
 from fairaudit_rs import _native
 from fairaudit_rs.influence.cell_map import FeatureCells
-from fairaudit_rs.influence.coding import Coding
 from fairaudit_rs.influence.cost import ChangeCost
 from fairaudit_rs.influence.descent import rates_of
+from fairaudit_rs.influence.feature_encodings import FeatureEncodings
 from fairaudit_rs.influence.rates import measure_of
 from fairaudit_rs.influence.transport import fit_transport as transport_repair
 from report import machine, run, seconds, time_table, timed
@@ -212,7 +212,9 @@ def transport():
     features, count, wanted, names = adult_women()
     wanted *= count.sum() / wanted.sum()
     cells = FeatureCells(features=features, count=count, score=np.zeros(len(count)))
-    coding = Coding.from_columns({name: features[:, k] for k, name in enumerate(names)}, {})
+    coding = FeatureEncodings.from_columns(
+        {name: features[:, k] for k, name in enumerate(names)}, {}
+    )
     cost = ChangeCost.from_arguments(None, (), coding, features, count)
     matrix = cost.matrix(features, features)
     value = transport_repair(cells, cost, wanted).certificate["primal"] * count.sum()

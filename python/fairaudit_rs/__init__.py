@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from .extremes.copula import GaussianCopula
     from .extremes.ctgan import CTGAN
     from .extremes.fit_tail import fit_tail
+    from .extremes.generator_quality import Quality, generator_quality
     from .extremes.gev import GevFit
     from .extremes.lens import extreme_test
-    from .extremes.quality import Quality, generator_quality
     from .extremes.result import ExtremeResult
     from .extremes.search import ecd_search
     from .extremes.search_result import SearchResult
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .models.kernel import KernelModel
     from .models.linear import LinearModel
     from .models.multiclass import MulticlassModel
-    from .models.network import TorchModel
+    from .models.torch_model import TorchModel
     from .permutation.calibration import CalibrationReport, calibrate
     from .permutation.compare_models import compare_models
     from .permutation.equivalence import EquivalenceResult, equivalence_test
@@ -170,8 +170,8 @@ _MODULE_OF = {
     "TVAE": "extremes.tvae",
     "CTGAN": "extremes.ctgan",
     "TopUps": "extremes.augment",
-    "generator_quality": "extremes.quality",
-    "Quality": "extremes.quality",
+    "generator_quality": "extremes.generator_quality",
+    "Quality": "extremes.generator_quality",
     "from_dict": "results.result",
     "Policy": "auditing.policy",
     "Criterion": "auditing.criterion",
@@ -181,7 +181,7 @@ _MODULE_OF = {
     "adjust_pvalues": "inference.multiplicity",
     "LinearModel": "models.linear",
     "KernelModel": "models.kernel",
-    "TorchModel": "models.network",
+    "TorchModel": "models.torch_model",
     "MulticlassModel": "models.multiclass",
 }
 #: Public modules.

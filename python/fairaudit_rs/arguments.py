@@ -46,6 +46,15 @@ def choice(name: str, value: object, accepted: Iterable[Word]) -> Word:
     )
 
 
+def suggest_nearest(name: str, accepted: Iterable[str], cutoff: float = 0.5) -> str:
+    """Return "did you mean ...? " with the nearest accepted name; "" if none is near."""
+    import difflib
+
+    folded = {word.casefold(): word for word in accepted}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""
+
+
 def flag(name: str, value: object) -> bool:
     """Return the value when it is True or False."""
     if isinstance(value, bool | np.bool_):

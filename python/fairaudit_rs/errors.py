@@ -7,7 +7,8 @@ A message follows one of two templates. A value that is not accepted: ``n_resamp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 __all__ = [
     "ArgumentError",
@@ -43,6 +44,10 @@ class FairAuditError(Exception):
         The argument that the message is about.
     mentions : tuple of str
         Other arguments that the message names, so that the command line can name its options.
+    needed_by : str or None
+        The metric or other part that needs a missing argument.
+    advice : str
+        The end of the message that speaks to users of Python; the command line has its own.
     """
 
     code = "error"
@@ -54,12 +59,22 @@ class FairAuditError(Exception):
         argument: str | None = None,
         mentions: Sequence[str] = (),
         code: str | None = None,
+        needed_by: str | None = None,
+        advice: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message + advice)
         self.argument = argument
         self.mentions = tuple(mentions)
+        self.needed_by = needed_by
+        self.advice = advice
         if code is not None:
             self.code = code
+
+    def with_message(self, message: str) -> Self:
+        """Return a copy of this error with another message."""
+        changed = copy(self)
+        changed.args = (message,)
+        return changed
 
 
 class ArgumentError(FairAuditError, ValueError):
@@ -99,9 +114,18 @@ class DataError(FairAuditError, ValueError):
 
 
 class ColumnError(DataError, KeyError):
-    """A column does not exist."""
+    """A column does not exist.
+
+    ``column`` is its name, and ``existing`` has the names of the columns that exist.
+    """
 
     code = "unknown-column"
+
+    def __init__(
+        self, message: str = "", column: str = "", existing: Sequence[str] = (), **about: Any
+    ) -> None:
+        super().__init__(message, **about)
+        self.column, self.existing = column, tuple(existing)
 
     def __str__(self) -> str:
         # KeyError would show the message in quotes.

@@ -57,7 +57,7 @@ NotionName: TypeAlias = Literal[
     "equality_of_opportunity",
 ]
 #: Several sensitive features form intersections, or are tested one by one in a joint test.
-Attributes: TypeAlias = Literal["crossed", "separate"]
+AttributeCombination: TypeAlias = Literal["crossed", "separate"]
 ProjectionCalibration: TypeAlias = Literal["asymptotic", "permutation"]
 
 # -- individuals -------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ TailMethod: TypeAlias = Literal["gpd", "point_process", "gev"]
 TailPicture: TypeAlias = Literal["qq", "return_level", "density", "stability"]
 SamplerName: TypeAlias = Literal["random", "optuna"]
 #: Test a tail after the last top-up, or after each one.
-Looks: TypeAlias = Literal["last", "each"]
+InterimLooks: TypeAlias = Literal["last", "each"]
 #: For a smoothed bootstrap.
 Bandwidth: TypeAlias = Literal["silverman"]
 Auto: TypeAlias = Literal["auto"]

@@ -193,11 +193,11 @@ class TestReference:
     def test_growth_has_one_side_and_gaps_have_two(self, book):
         own = policy(held("extremes", 0.1), alpha=0.04)
         bound = LensTolerance(criterion=own.criteria[0], policy=own, n_tests=4)
-        assert bound.each == 0.01
+        assert bound.comparison_alpha == 0.01
         assert (bound.fail_level, bound.pass_level) == (0.99, 0.96)
         alone = policy(held("extremes", 0.1), adjustment="none")
         unadjusted = LensTolerance(criterion=alone.criteria[0], policy=alone, n_tests=4)
-        assert (unadjusted.each, unadjusted.n_adjusted) == (0.05, 1)
+        assert (unadjusted.comparison_alpha, unadjusted.n_adjusted) == (0.05, 1)
 
 
 class TestCounting:
@@ -680,4 +680,4 @@ class TestCalibration:
 
         most = stats.binom.isf(1e-6, n, 0.05)
         assert fails(bound.fail_level) <= most
-        assert (fails(1 - 2 * bound.each) > most) == (error > tolerance)
+        assert (fails(1 - 2 * bound.comparison_alpha) > most) == (error > tolerance)

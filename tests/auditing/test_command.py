@@ -57,10 +57,11 @@ def audit(*arguments):
 
 # -- what is refused ---------------------------------------------------------------------------
 
+NEEDED = "an audit needs decisions, or labels with scores. Pass --y-pred COLUMN, such as --y-pred"
 #: Calls (with "loans.csv" before them), and what the one line of the error says.
 REFUSED = [
     ((*BY_SEX, "--preset", "fair"), "'fair' is not one of 'opportunity'"),
-    ((*BY_SEX, "--preset", "fair_lending"), "'fair_lending' is not one of"),
+    ((*BY_SEX, "--preset", "fair_lending"), "fair_lending needs a threshold and a reference"),
     ((*BY_SEX, "--policy", "none.toml"), "none.toml cannot be read: No such file"),
     ((*BY_SEX, "--policy", "."), "cannot be read: Is a directory"),
     ((*BY_SEX, "--policy", "loans.csv"), "loans.csv, line 1: not valid TOML"),
@@ -81,16 +82,19 @@ REFUSED = [
     ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
     ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
     ((*ROLES, "-s", "nope"), "column 'nope' does not exist; the data have: "),
-    ((*ROLES,), "sensitive"),
-    (("--y-true", "repaid", "-s", "sex"), "there is no default policy for labels"),
-    (("-s", "sex"), "there is no default policy for nothing"),
-    (("--y-score", "score", "-s", "sex"), "there is no default policy for scores"),
+    (
+        (*ROLES,),
+        "no column of groups is named. Pass -s COLUMN, such as -s sex. Columns of ",
+    ),
+    (("--y-true", "repaid", "-s", "sex"), NEEDED),
+    (("-s", "sex"), NEEDED),
+    (("--y-score", "score", "-s", "sex"), NEEDED),
     (("--y-pred", "approved", "-s", "sex", "--preset", "opportunity"), "--y-true"),
     ((*BY_SEX, "--preset", "calibration"), "--y-score"),
     (("--y-true", "income", "--y-pred", "approved", "-s", "sex"), "--y-true has more than 64"),
     (
         ("--y-pred", "word", "-s", "sex"),
-        "--favourable is None and --y-pred holds 'granted', 'refused'. Give the value that",
+        "--favourable is not given and --y-pred holds 'granted', 'refused'. Say which of them",
     ),
     ((*BY_SEX, "--no-such-option"), "No such option"),
     ((*BY_SEX, "more.csv"), "unexpected extra argument"),
@@ -302,7 +306,7 @@ class TestPolicies:
                                              'lens = "projection"\n')  # fmt: skip
         refused = audit("scored.csv")
         assert refused.exit_code == 2
-        assert "fairaudit.toml, line 3: tolerance is None, but the lens projec" in refused.stderr
+        assert "fairaudit.toml, line 3: tolerance is not given, but the lens" in refused.stderr
 
     def test_policy_and_columns_of_a_file(self, here):
         (here / "fairaudit.toml").write_text(
@@ -482,7 +486,8 @@ class TestInit:
         policy = fa.Policy.load("fairaudit.toml")
         default = fa.Policy.default(labels=True, decisions=True, scores=True)
         assert policy.criteria == default.criteria
-        assert "Its values: " in text
+        assert "# The value of approved that people want; its values: " in text
+        assert "favourable: not set; the audit takes 1" in result.stdout
         assert "# favourable = 1" in text
         assert "bands = { age = [25, 45] }" in text
         found = audit("loans.csv")
@@ -492,10 +497,8 @@ class TestInit:
         (here / "fairaudit.toml").write_text("mine")
         result = run("init", "loans.csv")
         assert result.exit_code == 2
-        assert (
-            "--output is fairaudit.toml, which exists already; accepted: a new name"
-            in result.stderr
-        )
+        assert "fairaudit.toml exists already and is left as it is. Edit it" in result.stderr
+        assert "--output" not in result.stderr
         assert (here / "fairaudit.toml").read_text() == "mine"
         (here / "link.toml").symlink_to("nowhere.toml")
         assert run("init", "loans.csv", "-o", "link.toml").exit_code == 2

@@ -113,7 +113,7 @@ def test_the_favourable_value_of_counts(preset, favourable, here):
 def test_two_texts_of_counts_need_a_favourable_one(here):
     found = run("audit", "counted.csv", *WORDS, "-s", "sex", "--count", "people")
     assert found.exit_code == 2
-    assert "--favourable is None and --y-pred holds 'no', 'yes'. Give the value" in found.stderr
+    assert "--favourable is not given and --y-pred holds 'no', 'yes'. Say which" in found.stderr
 
 
 def test_ages_of_counts_are_cut(here):
@@ -213,7 +213,7 @@ def test_counts_of_several_attributes_name_their_groups(command, here):
 def test_other_data_do_not_name_their_attributes(command, given, here):
     found = run(command, *given, *ROLES, *COMMANDS[command])
     assert found.exit_code == 2
-    assert "Missing option '--sensitive' / '-s'" in found.stderr
+    assert "no column of groups is named. Pass -s COLUMN" in found.stderr
 
 
 @pytest.mark.parametrize("name", ["counts.csv", "counts.parquet"])

@@ -130,7 +130,7 @@ class TestPosedOnce:
         def refuse(*given, **named):
             raise AssertionError("posed again")
 
-        monkeypatch.setattr(lenses, "pose_metric", refuse)
+        monkeypatch.setattr(lenses, "prepare_question", refuse)
         if design:
             design = {"strata": np.arange(N) % 2}
         audit = audited(people(), {**criterion, "reference": "west"}, n_resamples=199, **design)

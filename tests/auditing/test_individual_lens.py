@@ -21,7 +21,7 @@ from fairaudit_rs.individual.direction_profile import (
     squared_cosine,
 )
 from fairaudit_rs.individual.question import attributes_of
-from fairaudit_rs.individual.ranges import range_departure
+from fairaudit_rs.individual.ranges import find_range_departure
 from fairaudit_rs.individual.simplex import one_hot_sets
 
 from ..reference import individual as reference
@@ -111,7 +111,7 @@ class TestPossiblePeople:
             y,
             fair_metric=fa.FairMetric.directions([[0, 1, 0]]),
         )
-        left = range_departure(result.flow, ("a", "b", "c"))
+        left = find_range_departure(result.flow, ("a", "b", "c"))
         moved = result.attacked
         near = 0.01 * np.ptp(X, axis=0)
         by_hand = (moved < X.min(axis=0) - near) | (moved > X.max(axis=0) + near)

@@ -101,7 +101,7 @@ class TestWithheld:
         assert audit.verdict == "pass"
 
     def test_too_many_comparisons(self, monkeypatch):
-        monkeypatch.setattr(intersections, "MOST_COMPARISONS", 20)
+        monkeypatch.setattr(intersections, "MAX_INTERSECTION_COMPARISONS", 20)
         audit = audited(alternating(8_000, 3), binary(8_000, 3), own())
         assert audit.verdict == "inconclusive"
         assert audit.n_comparisons == 3 + 18

@@ -317,7 +317,7 @@ class TestWhatCannotBeRun:
 
     def test_samples_are_said(self, book, monkeypatch):
         monkeypatch.setattr(individual_lens, "MOST_LINEAR_ROWS", 500)
-        monkeypatch.setattr(model_lenses, "MOST_REGRESSED", 1_000)
+        monkeypatch.setattr(model_lenses, "MAX_REGRESSION_SIZE", 1_000)
         audit = book.of(book.model)
         note = row(audit, "individual", "sex and race")["note"]
         assert note.startswith("a sample of 500 of 2,000 rows")

@@ -267,9 +267,11 @@ class TestTooFewReplicates:
 
     def counted(self, monkeypatch, given):
         asked = []
-        plain = questions.pose_tolerance
+        plain = questions.prepare_tolerance_question
         monkeypatch.setattr(
-            questions, "pose_tolerance", lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw)
+            questions,
+            "prepare_tolerance_question",
+            lambda *a, **kw: asked.append(a[1].name) or plain(*a, **kw),
         )
         with pytest.raises(fa.errors.ArgumentError, match="is tested by replicates") as raised:
             fa.audit(**given)

@@ -338,9 +338,11 @@ class TestPlanted:
 
     def test_the_tolerance_of_a_lens(self, monkeypatch):
         world = town()
-        known = lens_verdicts.LensWording._known
+        known = lens_verdicts.LensWording._deciding_test_and_limit
         monkeypatch.setattr(
-            lens_verdicts.LensWording, "_known", lambda self, entry: (known(self, entry)[0], "0.3")
+            lens_verdicts.LensWording,
+            "_deciding_test_and_limit",
+            lambda self, entry: (known(self, entry)[0], "0.3"),
         )
         errors = errors_of(world, audited(world, 1))
         assert any("tolerated is 2.0 points" in error for error in errors)

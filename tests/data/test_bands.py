@@ -14,7 +14,7 @@ SIZES = {("up to 25",): 3, ("above 25 up to 45",): 3, ("above 45",): 2}
 
 
 def sizes(**given):
-    table = AuditTable.make(**given).banded(CUTS)
+    table = AuditTable.make(**given).with_bands(CUTS)
     return table.cells(columns=()).group_sizes()
 
 
@@ -36,14 +36,14 @@ def test_frames_and_files(tmp_path):
     frame.write_csv(tmp_path / "ages.csv")
     for data in (frame, frame.lazy(), frame.to_pandas(), tmp_path / "ages.csv"):
         assert sizes(data=data, sensitive_features="age") == SIZES
-        table = AuditTable.make(data=data, y_pred="d", sensitive_features="age").banded(CUTS)
-        assert table.shared().rows(columns=["y_pred"]).cells.group_sizes() == SIZES
+        table = AuditTable.make(data=data, y_pred="d", sensitive_features="age").with_bands(CUTS)
+        assert table.with_cache().rows(columns=["y_pred"]).cells.group_sizes() == SIZES
 
 
 def test_missing_ages_are_in_no_band():
     gaps = [*AGES, None]
     for data in (pl.DataFrame({"age": gaps}), {"age": [*map(float, AGES), np.nan]}):
-        table = AuditTable.make(data=data, sensitive_features="age").banded(CUTS)
+        table = AuditTable.make(data=data, sensitive_features="age").with_bands(CUTS)
         cells = table.cells(columns=())
         assert (cells.group_sizes(), cells.n_missing) == (SIZES, 1)
 

@@ -10,7 +10,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs import errors
-from fairaudit_rs.data.ranked_labels import MISSING, RankedLabel, in_order
+from fairaudit_rs.data.ranked_labels import MISSING, RankedLabel, rank_labels
 from fairaudit_rs.data.tables import AuditTable
 
 pd = pytest.importorskip("pandas")
@@ -162,7 +162,7 @@ def test_cells_keep_their_order_in_files(tmp_path):
 
 
 def test_ordered_labels_are_text():
-    low, high = in_order(["low", "high"])
+    low, high = rank_labels(["low", "high"])
     assert low == "low"
     assert {low: 1}["low"] == 1
     for again in (copy.deepcopy(high), pickle.loads(pickle.dumps(high))):

@@ -11,7 +11,7 @@ from fairaudit_rs.data.arrays import ArraySource
 from fairaudit_rs.data.frames import FrameSource
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.permutation.comparison import ComparisonSettings, compare_groups
-from fairaudit_rs.permutation.question import pose_metric
+from fairaudit_rs.permutation.question import prepare_question
 
 N = 900
 ATTRIBUTES = ("sex", "region", "age")
@@ -97,12 +97,12 @@ def reads(monkeypatch):
 
 def asked_together(data, names, needs):
     given = {name: NAMES[name] for name in needs}
-    table = AuditTable.make(data=data, **given, sensitive_features=list(ATTRIBUTES)).shared()
+    table = AuditTable.make(data=data, **given, sensitive_features=list(ATTRIBUTES)).with_cache()
     found = {}
     for attribute in ATTRIBUTES:
         part = table.by(attribute)
         for name in names:
-            question = pose_metric(part, metrics.get(name), seed=7, n_threads=1)
+            question = prepare_question(part, metrics.get(name), seed=7, n_threads=1)
             found[attribute, name] = compare_groups(question, SETTINGS)
     return found
 
@@ -152,15 +152,17 @@ class TestShared:
         wide = pl.concat([wide] * 2).with_columns(pl.Series("id", np.arange(2 * N) + 0.5))
         table = AuditTable.make(
             data=wide, y_pred="decision", sensitive_features=["sex", "id"]
-        ).shared()
-        question = pose_metric(table.by("sex"), metrics.get("selection_rate"))
+        ).with_cache()
+        question = prepare_question(table.by("sex"), metrics.get("selection_rate"))
         assert question.problem.keys == (("f",), ("m",))
         for _ in range(2):
             with pytest.raises(errors.TooManyValuesError, match="sensitive_features 'id' has more"):
-                pose_metric(table.by("id"), metrics.get("selection_rate"))
+                prepare_question(table.by("id"), metrics.get("selection_rate"))
 
     def test_an_attribute_that_is_not_there(self, frame):
-        table = AuditTable.make(data=frame, y_pred="decision", sensitive_features=["sex"]).shared()
+        table = AuditTable.make(
+            data=frame, y_pred="decision", sensitive_features=["sex"]
+        ).with_cache()
         with pytest.raises(errors.ColumnError, match="'region' does not exist; the sensitive"):
             table.by("region")
 

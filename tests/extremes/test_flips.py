@@ -10,25 +10,27 @@ import torch
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from fairaudit_rs.extremes.attribute import read_attribute
 from fairaudit_rs.extremes.distinct_rows import find_distinct_rows
+from fairaudit_rs.extremes.feature_tables import wrap_features
 from fairaudit_rs.extremes.flips import flips_of, mapped_flips
-from fairaudit_rs.extremes.forms import form_of
 
 from .designs import one_hot, people
 
 
-def every(form):
-    return np.arange(form.n_rows, dtype=np.int64)
+def every(table):
+    return np.arange(table.n_rows, dtype=np.int64)
 
 
 def flipped(X, attribute, flip=None):
     """All counterfactuals of all rows."""
-    form = form_of(X)
-    flips = flips_of(flip, form, read_attribute(attribute, form))
-    return [flips.flipped_rows(at, every(form)) for at in range(flips.n_flips)]
+    table = wrap_features(X)
+    flips = flips_of(flip, table, read_attribute(attribute, table))
+    return [flips.flipped_rows(at, every(table)) for at in range(flips.n_flips)]
 
 
 def names_of_levels(X, attribute):
-    return [key if len(key) > 1 else key[0] for key in read_attribute(attribute, form_of(X)).keys]
+    return [
+        key if len(key) > 1 else key[0] for key in read_attribute(attribute, wrap_features(X)).keys
+    ]
 
 
 TOY = {"sex": ["m", "f", "m"], "x": [1.0, 2.0, 3.0]}
@@ -67,7 +69,7 @@ ONE_HOT = pd.DataFrame(
 )
 def test_an_attribute_that_is_none(X, attribute, error, message):
     with pytest.raises(error, match=message):
-        read_attribute(attribute, form_of(X))
+        read_attribute(attribute, wrap_features(X))
 
 
 @pytest.mark.parametrize(
@@ -88,13 +90,13 @@ def test_an_attribute_that_is_none(X, attribute, error, message):
 )
 def test_features_that_are_none(X, error, message):
     with pytest.raises(error, match=message):
-        form_of(X)
+        wrap_features(X)
 
 
 def test_sparse_features_are_refused():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(ArgumentTypeError, match=r"X is sparse. Pass .* X.toarray\(\)"):
-        form_of(sparse.csr_matrix(np.eye(2)))
+        wrap_features(sparse.csr_matrix(np.eye(2)))
 
 
 @pytest.mark.parametrize(
@@ -110,15 +112,15 @@ def test_sparse_features_are_refused():
     ],
 )
 def test_flips_that_are_none(flip, error, message):
-    form = form_of(people())
+    table = wrap_features(people())
     with pytest.raises(error, match=message):
-        flips_of(flip, form, read_attribute("race", form))
+        flips_of(flip, table, read_attribute("race", table))
 
 
 def test_a_continuous_attribute_is_not_tried_at_every_value():
-    form = form_of(people())
+    table = wrap_features(people())
     with pytest.raises(DataError, match=r"'age' has 52 levels; accepted: at most 50\. Group"):
-        flips_of(None, form, read_attribute("age", form))
+        flips_of(None, table, read_attribute("age", table))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_continuous_attribute_is_not_tried_at_every_value():
 )
 def test_a_map_that_gives_other_rows_than_given(made, message):
     with pytest.raises(DataError, match=message):
-        mapped_flips(lambda X, level: made(X), form_of(people()), None)
+        mapped_flips(lambda X, level: made(X), wrap_features(people()), None)
 
 
 # --- known values -----------------------------------------------------------------------------
@@ -162,29 +164,29 @@ def test_levels_by_dict_and_by_level():
         ["b", "a", "a"],
         ["c", "a", "a"],
     ]
-    form = form_of(X)
-    flips = flips_of("a", form, read_attribute("race", form))
+    table = wrap_features(X)
+    flips = flips_of("a", table, read_attribute("race", table))
     assert flips.has_counterfactual.tolist() == [False, True, True]
     assert flips.flipped_rows(0, np.array([1, 2]))["race"] == ["a", "a"]
     assert flips.notes == ("1 rows with race a have no flip and are left out",)
-    partly = flips_of({"b": "c"}, form, read_attribute("race", form))
+    partly = flips_of({"b": "c"}, table, read_attribute("race", table))
     assert partly.has_counterfactual.tolist() == [False, True, False]
     assert partly.n_different == 1
 
 
 def test_the_largest_of_several_is_named():
-    form = form_of(people())
-    flips = flips_of(None, form, read_attribute("race", form))
+    table = wrap_features(people())
+    flips = flips_of(None, table, read_attribute("race", table))
     assert flips.n_different == 2
     assert "largest over up to 2 other levels of race" in flips.notes[0]
-    same = flips_of({"a": "b", "b": "c", "c": "a"}, form, read_attribute("race", form))
+    same = flips_of({"a": "b", "b": "c", "c": "a"}, table, read_attribute("race", table))
     assert same.notes == ()
 
 
 def test_one_hot_columns_by_prefix_by_list_and_by_dict():
     X = pd.DataFrame({"race_a": [1, 0, 0], "race_b": [0, 1, 0], "race_c": [0, 0, 1], "x": 0})
     for attribute in ("race", ["race_a", "race_b", "race_c"], {"race": list(X.columns[:3])}):
-        assert read_attribute(attribute, form_of(X)).names == ("race",)
+        assert read_attribute(attribute, wrap_features(X)).names == ("race",)
         assert names_of_levels(X, attribute) == ["a", "b", "c"]
         first, second = flipped(X, attribute)
         assert first.to_numpy().tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
@@ -249,7 +251,7 @@ def test_several_attributes_flip_together():
 def test_a_list_with_a_prefix_or_a_list_in_it_is_of_several_attributes():
     X = one_hot(people(), scaled=True)
     for attribute in (["sex", "race"], [["sex_man", "sex_woman"], "race"]):
-        found = read_attribute(attribute, form_of(X))
+        found = read_attribute(attribute, wrap_features(X))
         assert found.names == ("sex", "race")
         assert len(found.keys) == 6
 
@@ -259,7 +261,7 @@ def test_columns_that_are_both_high_in_a_row_are_several_attributes():
 
 
 def test_columns_that_could_be_either_are_named():
-    X = form_of(ONE_HOT)
+    X = wrap_features(ONE_HOT)
     as_one = read_attribute({"kind": ["race_a", "old"]}, X)
     assert as_one.names == ("kind",)
     as_two = read_attribute({"a": "race_a", "old": "old"}, X)
@@ -344,24 +346,24 @@ def test_a_map_may_change_what_it_is_given():
         other["income"] += 1
         return [X, other]
 
-    form = form_of(X)
-    levels = read_attribute("sex", form).levels_of_rows()
-    flips = mapped_flips(both, form, levels)
+    table = wrap_features(X)
+    levels = read_attribute("sex", table).levels_of_rows()
+    flips = mapped_flips(both, table, levels)
     pd.testing.assert_frame_equal(X, before)
     assert flips.n_flips == 2
-    assert (flips.flipped_rows(0, every(form)).sex.to_numpy() != X.sex.to_numpy()).all()
+    assert (flips.flipped_rows(0, every(table)).sex.to_numpy() != X.sex.to_numpy()).all()
 
 
 def test_maps_that_give_the_same_count_once():
-    flips = mapped_flips(lambda X, level: [X, X.copy()], form_of(people()), None)
+    flips = mapped_flips(lambda X, level: [X, X.copy()], wrap_features(people()), None)
     assert flips.n_flips == 1
 
 
 def test_levels_of_several_attributes_go_to_a_map_by_name():
-    form = form_of(people())
-    levels = read_attribute(["sex", "married"], form).levels_of_rows()
-    assert levels["sex"].tolist() == form.given.sex.tolist()
-    assert levels["married"].tolist() == form.given.married.tolist()
+    table = wrap_features(people())
+    levels = read_attribute(["sex", "married"], table).levels_of_rows()
+    assert levels["sex"].tolist() == table.given.sex.tolist()
+    assert levels["married"].tolist() == table.given.married.tolist()
 
 
 # --- rows that are alike ----------------------------------------------------------------------
@@ -373,8 +375,8 @@ def test_rows_that_are_alike_are_found_in_every_form(kind):
     frame["age"] //= 30
     frame["income"] = np.sign(frame.income)
     twice = pd.concat([frame, frame], ignore_index=True)
-    form = form_of(as_forms(twice)[kind])
-    found = find_distinct_rows([form], every(form))
+    table = wrap_features(as_forms(twice)[kind])
+    found = find_distinct_rows([table], every(table))
     assert len(found.first) == len(frame.drop_duplicates())
     shown = twice.astype(str).agg("|".join, axis=1).to_numpy()
     assert (shown[found.first[found.distinct_of_row]] == shown).all()
@@ -383,12 +385,12 @@ def test_rows_that_are_alike_are_found_in_every_form(kind):
 def test_their_order_does_not_depend_on_that_of_the_rows():
     X = people(3_000)
     order = np.random.default_rng(3).permutation(len(X))
-    form, moved = form_of(X), form_of(X.iloc[order])
-    first = X.iloc[find_distinct_rows([form], every(form)).first]
+    table, moved = wrap_features(X), wrap_features(X.iloc[order])
+    first = X.iloc[find_distinct_rows([table], every(table)).first]
     again = X.iloc[order].iloc[find_distinct_rows([moved], every(moved)).first]
     pd.testing.assert_frame_equal(first.reset_index(drop=True), again.reset_index(drop=True))
 
 
 def test_columns_that_change_places_are_other_rows():
-    form = form_of(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
-    assert len(find_distinct_rows([form], every(form)).first) == 2
+    table = wrap_features(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
+    assert len(find_distinct_rows([table], every(table)).first) == 2

@@ -106,9 +106,9 @@ class TestProperties:
         assert ask(X).augmented == ask(turned).augmented
 
     def test_networks_are_fitted_anew_less_often(self):
-        from fairaudit_rs.extremes.generated_tails import n_refits, top_ups_of
+        from fairaudit_rs.extremes.generated_tails import count_refits, top_ups_of
 
-        assert n_refits(top_ups_of("tvae"), 999) == 19
-        assert n_refits(top_ups_of(fa.TVAE()), 999) == 19
-        assert n_refits(top_ups_of("copula"), 999) == 99
-        assert n_refits(top_ups_of("copula"), 7) == 7
+        assert count_refits(top_ups_of("tvae"), 999) == 19
+        assert count_refits(top_ups_of(fa.TVAE()), 999) == 19
+        assert count_refits(top_ups_of("copula"), 999) == 99
+        assert count_refits(top_ups_of("copula"), 7) == 7

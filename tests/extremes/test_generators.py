@@ -405,7 +405,7 @@ ANSWERS = """
 import hashlib, sys
 import numpy as np
 from fairaudit_rs.extremes.generator import fit_generator
-from fairaudit_rs.extremes.quality import generator_quality
+from fairaudit_rs.extremes.generator_quality import generator_quality
 from fairaudit_rs.extremes.tvae import TVAE
 rng = np.random.default_rng(0)
 z = rng.normal(size=(30_000, 6)) @ rng.normal(size=(6, 6))

@@ -12,8 +12,8 @@ from sklearn.svm import LinearSVC
 import fairaudit_rs as fa
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, DataError
 from fairaudit_rs.extremes.attribute import read_attribute
+from fairaudit_rs.extremes.feature_tables import wrap_features
 from fairaudit_rs.extremes.flips import flips_of
-from fairaudit_rs.extremes.forms import form_of
 from fairaudit_rs.extremes.scoring import probability_of, score_rows
 
 from ..reference import extremes as reference
@@ -21,10 +21,10 @@ from .designs import labels, one_hot, people, pipeline
 
 
 def scored(model, X, attribute, rows=None, pos_label=None, **options):
-    form = form_of(X)
-    rows = np.arange(form.n_rows, dtype=np.int64) if rows is None else rows
-    flips = flips_of(None, form, read_attribute(attribute, form))
-    return score_rows(probability_of(model, pos_label), form, flips, rows, **options)
+    table = wrap_features(X)
+    rows = np.arange(table.n_rows, dtype=np.int64) if rows is None else rows
+    flips = flips_of(None, table, read_attribute(attribute, table))
+    return score_rows(probability_of(model, pos_label), table, flips, rows, **options)
 
 
 def other_sex(X):

@@ -66,7 +66,7 @@ def dealt_rows(X, y, attribute, seed):
     """Rows of the parts of a search."""
     prepared = ExtremeArguments(X=X, attribute=attribute).prepared(1.0)
     return deal_rows(
-        prepared, SearchLabels.from_values(y, prepared.form, None), (0.5, 0.25, 0.25), seed
+        prepared, SearchLabels.from_values(y, prepared.feature_table, None), (0.5, 0.25, 0.25), seed
     )
 
 

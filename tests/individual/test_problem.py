@@ -75,8 +75,8 @@ class TestRanges:
         for n_parts in (1, 2, 7, 13):
             found = [whole.of_rows(slice(*rows)).run(SCHEDULE, 2) for rows in ranges(MANY, n_parts)]
             assert fields(whole.joined(found)) == fields(wanted)
-        values = Losses(whole, wanted, "loss").along("normal", None)
-        again = Losses(whole, whole.joined(found), "loss").along("normal", None)
+        values = Losses(whole, wanted, "loss").values_along_path("normal", None)
+        again = Losses(whole, whole.joined(found), "loss").values_along_path("normal", None)
         assert values == again
 
     @pytest.mark.parametrize("kind", ["linear", "kernel"])

@@ -47,7 +47,7 @@ class TestParts:
         expected = audit(X, y)
         assert expected.one_hot_groups == (("x1", "x2", "x3", "x4"),)
         assert any("one-hot features leave" in warning for warning in expected.warnings)
-        monkeypatch.setattr(simplex, "_PART", 7)
+        monkeypatch.setattr(simplex, "_BLOCK_ROWS", 7)
         assert audit(X, y).warnings == expected.warnings
         X[199, 1:5] = [1, 1, 0, 0]
         assert found_groups(X) == ()

@@ -158,11 +158,11 @@ def ceteris_paribus_coverage(metric, design, audits, n):
     truth, ours, plug_in = design.truth(metric), 0, 0
     for audit_number in range(audits):
         _, rows, _ = rows_of(design, n, seed=audit_number)
-        nuisances, value = ceteris_paribus.Nuisances(rows=rows), value_of(metric, rows)
-        low, high = ceteris_paribus.arms_of(nuisances, design.model, (0,))
-        found = ceteris_paribus.contrast_score(nuisances, value, low, high)
+        label_regression, value = ceteris_paribus.LabelRegression(rows=rows), value_of(metric, rows)
+        low, high = ceteris_paribus.arms_of(label_regression, design.model, (0,))
+        found = ceteris_paribus.contrast_score(label_regression, value, low, high)
         ours += abs(found.estimate - truth) <= t_quantile(0.025, found.df) * found.standard_error
-        found = ceteris_paribus.plug_in(nuisances, value, low, high)
+        found = ceteris_paribus.plug_in(label_regression, value, low, high)
         plug_in += abs(found.estimate - truth) <= 1.96 * found.standard_error
     return ours, plug_in
 

@@ -32,6 +32,12 @@ def value_of(metric, rows):
     return MeasureValue.from_totals(measure, rows.count @ terms_of(rows.label, rows.score), "t")
 
 
+def flip_score(regression, value, predict, column):
+    """Return the score of a binary feature, 1 against 0."""
+    low, high = ceteris_paribus.arms_of(regression, predict, (column,))
+    return ceteris_paribus.contrast_score(regression, value, low, high)
+
+
 def make(n=1_500, seed=0):
     design = designs.CeterisParibus()
     rng = np.random.default_rng(seed)
@@ -73,14 +79,14 @@ class TestReference:
     @pytest.mark.parametrize("decision", [False, True])
     def test_scores_are_those_of_the_reference(self, metric, decision):
         design, rows, folds = rows_of(designs.CeterisParibus(decision))
-        nuisances = ceteris_paribus.Nuisances(rows=rows)
-        found = ceteris_paribus.flip_score(nuisances, value_of(metric, rows), design.model, 0)
+        label_regression = ceteris_paribus.LabelRegression(rows=rows)
+        found = flip_score(label_regression, value_of(metric, rows), design.model, 0)
         expected, refusal = reference.ceteris_paribus_logistic(
             metric, rows.features, rows.label, rows.score, design.model, 0, folds
         )
         assert found.refusal == refusal == ""
         assert found.estimate == pytest.approx(expected.value, rel=1e-9)
-        assert found.plain_error == pytest.approx(expected.extra["plain"], rel=1e-9)
+        assert found.influence_error == pytest.approx(expected.extra["plain"], rel=1e-9)
         assert found.stacked_error == pytest.approx(expected.extra["stacked"], rel=1e-9)
         assert found.standard_error == pytest.approx(expected.se, rel=1e-9)
         assert found.df == pytest.approx(expected.df, rel=1e-8)
@@ -139,9 +145,7 @@ class TestReference:
         )
         model = designs.CeterisParibus().model
         one, other = (
-            ceteris_paribus.flip_score(
-                ceteris_paribus.Nuisances(rows=some), value_of("fpr", some), model, 0
-            )
+            flip_score(ceteris_paribus.LabelRegression(rows=some), value_of("fpr", some), model, 0)
             for some in (rows, fewer)
         )
         assert len(kinds) < 0.97 * N

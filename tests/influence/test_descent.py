@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.influence import descent
-from fairaudit_rs.influence.coding import Coding
+from fairaudit_rs.influence.feature_encodings import FeatureEncodings
 from fairaudit_rs.influence.problem import InfluenceProblem
 from fairaudit_rs.influence.rates import measure_of
 
@@ -82,16 +82,16 @@ class Boosted(MainEffects):
 
 def reference_parts(found, X0=True):
     """The reference's parts: the same rows in the same thirds, with the same h."""
-    parts, kinds = found.parts, found.parts.kinds
+    parts, distinct = found.parts, found.parts.distinct
     answer = []
     for part in range(3):
-        own = np.repeat(np.arange(len(kinds.count)), parts.count[:, part])
+        own = np.repeat(np.arange(len(distinct.count)), parts.count[:, part])
         rest = np.repeat(np.arange(len(parts.others)), parts.other_count[:, part])
-        label, score = kinds.terms[:, :2].T
+        label, score = distinct.terms[:, :2].T
         answer.append(
             reference.Part(
                 label[own], score[own], found.label_rate[own], parts.others[rest, 1],
-                parts.others[rest, 2], X0=kinds.features[own],
+                parts.others[rest, 2], X0=distinct.features[own],
             )
         )  # fmt: skip
     return answer
@@ -235,8 +235,8 @@ class TestReference:
             )
             share = reference.kish(factor) / len(factor)
             assert value.effective_share == pytest.approx(share, rel=1e-9)
-        kinds = found.parts.kinds
-        expected = reference.factors("fpr", path, kinds.terms[:, 1], found.label_rate)[-1]
+        distinct = found.parts.distinct
+        expected = reference.factors("fpr", path, distinct.terms[:, 1], found.label_rate)[-1]
         assert found.factors == pytest.approx(expected, rel=1e-9)
 
 
@@ -378,7 +378,7 @@ class TestProperties:
             audit(make()), tolerance=0.1, rng=1, nuisance=nuisance, parts=(0.2, 0.4, 0.4)
         )
         assert nuisance.n_rows == 300
-        expected = nuisance.predict_proba(found.parts.kinds.features)[:, 1]
+        expected = nuisance.predict_proba(found.parts.distinct.features)[:, 1]
         assert found.label_rate == pytest.approx(expected, rel=1e-12)
         assert found.parts.count.sum(axis=0).tolist() == [300, 600, 600]
 
@@ -386,8 +386,8 @@ class TestProperties:
         toy = designs.toy_descent()
         rows = make(6_000, design=toy)
         found = audit(rows).descend(tolerance=0.05, rng=1)
-        kinds = found.parts.kinds
-        assert np.abs(found.label_rate - toy.h(kinds.features)) @ kinds.count < 0.02 * 6_000
+        distinct = found.parts.distinct
+        assert np.abs(found.label_rate - toy.h(distinct.features)) @ distinct.count < 0.02 * 6_000
         order = np.random.default_rng(5).permutation(len(rows[1]))
         other = audit([column[order] for column in rows]).descend(tolerance=0.05, rng=1)
         assert found.to_dict() == other.to_dict()
@@ -479,12 +479,14 @@ def simulate(
     """A descent of `n` rows in each group by the false positive rate; None where it is refused."""
     rng = np.random.default_rng(number)
     (X0, y0, f0), (X1, y1, f1) = (design.rows(rng, n, group) for group in (0, 1))
-    coding = Coding.from_columns(dict(zip("abcdefghij", np.vstack([X0, X1]).T, strict=False)), {})
+    coding = FeatureEncodings.from_columns(
+        dict(zip("abcdefghij", np.vstack([X0, X1]).T, strict=False)), {}
+    )
     problem = InfluenceProblem(
         measure=measure_of("false_positive_rate"),
         label=np.concatenate([y0, y1]) > 0,
         score=np.concatenate([f0, f1]),
-        coding=coding,
+        encodings=coding,
         positions=np.arange(n),
         other_positions=np.arange(n, 2 * n),
         features=coding.features,
@@ -494,7 +496,7 @@ def simulate(
     rule = descent.StoppingRule(tolerance=tolerance, step=0.1, max_steps=60, level=level)
     learner = nuisance()
     try:
-        found, _ = descent.descent_of(problem, rule, (1 / 3, 1 / 3, 1 / 3), number, learner)
+        found, _ = descent.prepare_descent(problem, rule, (1 / 3, 1 / 3, 1 / 3), number, learner)
     except errors.NotMeasurableError:
         return None
     path = getattr(found, method)()

@@ -80,22 +80,29 @@ class TestReference:
     def test_pairs_of_levels(self, metric):
         design = Towns()
         rows = folded(*design.rows(np.random.default_rng(4), 700))
-        nuisances = ceteris_paribus.Nuisances(rows=rows)
+        label_regression = ceteris_paribus.LabelRegression(rows=rows)
         value = value_of(metric, rows)
-        arms = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))
+        arms = ceteris_paribus.arms_of(label_regression, design.model, (0, 1, 2))
         influences = []
         for low, high in combinations(range(3), 2):
             a, b = arms[low], arms[high]
-            found = ceteris_paribus.contrast_score(nuisances, value, a, b)
+            found = ceteris_paribus.contrast_score(label_regression, value, a, b)
             flip = reference.Flip(
-                a.inside, b.inside, a.score, b.score, a.label, b.label, a.share, b.share
+                a.inside,
+                b.inside,
+                a.score,
+                b.score,
+                a.label_probability,
+                b.label_probability,
+                a.propensity,
+                b.propensity,
             )
             theirs, influence = reference.ceteris_paribus(metric, rows.label, rows.score, flip)
             assert found.estimate == pytest.approx(theirs, rel=1e-9)
             error = math.sqrt(influence @ influence) / len(influence)
-            assert found.plain_error == pytest.approx(error, rel=1e-9)
+            assert found.influence_error == pytest.approx(error, rel=1e-9)
             influences.append(found.estimate)
-            plain = ceteris_paribus.plug_in(nuisances, value, a, b)
+            plain = ceteris_paribus.plug_in(label_regression, value, a, b)
             rates = reference.rates_of(metric, rows.label, rows.score)
             expected = reference.plug_in(metric, flip, rates)
             assert (plain.estimate, plain.standard_error) == pytest.approx(expected, rel=1e-9)
@@ -106,15 +113,15 @@ class TestReference:
         """The derivative of the estimate by the coefficients, by small steps."""
         design = Towns()
         rows = folded(*design.rows(np.random.default_rng(5), 400))
-        nuisances = ceteris_paribus.Nuisances(rows=rows)
+        label_regression = ceteris_paribus.LabelRegression(rows=rows)
         value = value_of("fpr", rows)
-        low, high = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))[:2]
-        logit = special.logit(high.share)
+        low, high = ceteris_paribus.arms_of(label_regression, design.model, (0, 1, 2))[:2]
+        logit = special.logit(high.propensity)
 
         def estimate(step, column):
             moved = special.expit(logit + step * rows.features[:, column])
-            arm = dataclasses.replace(high, share=moved)
-            return ceteris_paribus.contrast_score(nuisances, value, low, arm).estimate
+            arm = dataclasses.replace(high, propensity=moved)
+            return ceteris_paribus.contrast_score(label_regression, value, low, arm).estimate
 
         rate = value.rates[0]
         _, by_share = ceteris_paribus._derivatives(rows, high, rate)
@@ -261,14 +268,14 @@ def test_pairs_of_levels_cover_and_the_plug_in_does_not(metric):
     truth = design.truth(metric, 0, 2)
     for number in range(AUDITS):
         rows = folded(*design.rows(np.random.default_rng(number), n))
-        nuisances = ceteris_paribus.Nuisances(rows=rows)
+        label_regression = ceteris_paribus.LabelRegression(rows=rows)
         value = value_of(metric, rows)
-        arms = ceteris_paribus.arms_of(nuisances, design.model, (0, 1, 2))
+        arms = ceteris_paribus.arms_of(label_regression, design.model, (0, 1, 2))
         for name, score in (
             ("ours", ceteris_paribus.contrast_score),
             ("plug-in", ceteris_paribus.plug_in),
         ):
-            found = score(nuisances, value, arms[0], arms[2])
+            found = score(label_regression, value, arms[0], arms[2])
             half = t_quantile(0.025, found.df) * found.standard_error
             covered[name] += abs(found.estimate - truth) <= half
     low, high = stats.binom.ppf([1e-6, 1 - 1e-6], AUDITS, 0.95)

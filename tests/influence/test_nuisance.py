@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
-from fairaudit_rs.influence import nuisance, quality
+from fairaudit_rs.influence import nuisance, regression_quality
 
 from ..reference import influence as reference
 
@@ -110,7 +110,7 @@ class TestReference:
     def test_quality(self):
         X, y, folds = rows()
         fitted = nuisance.fit_nuisance(regressors(X, folds), y)
-        found, p = quality.describe_fit("P(y = 1 | X)", fitted), fitted.found
+        found, p = regression_quality.describe_fit("P(y = 1 | X)", fitted), fitted.found
         pairs = p[y == 1][:, None] - p[y == 0]
         assert found.auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
         assert (found.smallest, found.largest) == (p.min(), p.max())
@@ -134,7 +134,7 @@ class TestProperties:
         assert fitted.found[(folds == 2) & first] == pytest.approx(expected)
         assert fitted.predict(X[first]) == pytest.approx(y[first].mean())
         assert fitted.influence(lambda *_: np.zeros(1)) is None
-        assert quality.describe_fit("P", fitted).learner == "Mean"
+        assert regression_quality.describe_fit("P", fitted).learner == "Mean"
 
     def test_a_fit_of_all_rows(self):
         X, y, folds = rows()

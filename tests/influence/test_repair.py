@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.influence.cell_map import FeatureCells
-from fairaudit_rs.influence.coding import Coding
 from fairaudit_rs.influence.cost import ChangeCost
 from fairaudit_rs.influence.direct_repair import EnvelopeSegments, GapTarget, fit_direct
 from fairaudit_rs.influence.direct_repair import _nearest as nearest_score
+from fairaudit_rs.influence.feature_encodings import FeatureEncodings
 from fairaudit_rs.influence.rates import RATES, measure_of
 
 from ..reference import influence as reference
@@ -37,7 +37,7 @@ class Problem:
         columns = {f"b{k}": bits[:, k].astype(float) for k in range(binary)}
         columns |= {f"n{k}": rng.choice([0.0, 0.7, 1.9, 2.5], n) for k in range(numbers)}
         columns["t"] = np.array(["red", "green", "blue"])[rng.integers(0, 3, n)]
-        self.coding = Coding.from_columns(columns, {})
+        self.coding = FeatureEncodings.from_columns(columns, {})
         matrix = np.unique(self.coding.matrix(np.arange(n)), axis=0)
         self.features = np.ascontiguousarray(matrix[rng.permutation(len(matrix))])
         lean = self.features @ rng.normal(size=self.features.shape[1])
@@ -199,7 +199,7 @@ def pairs(source, to):
 class TestKnownValues:
     def test_one_cell_in_half(self):
         """Scores 0 and 1, no rates by label: half of the rows of the cell at 0 go up."""
-        coding = Coding.from_columns({"x": np.array([0.0, 1.0])}, {})
+        coding = FeatureEncodings.from_columns({"x": np.array([0.0, 1.0])}, {})
         features, count = np.array([[0.0], [1.0]]), np.array([8.0, 2.0])
         cells = FeatureCells(features=features, count=count, score=np.array([0.0, 1.0]))
         cost = ChangeCost.from_arguments(None, (), coding, features, count)
@@ -213,7 +213,9 @@ class TestKnownValues:
 
     def test_ties_are_treated_alike(self):
         """Two cells as far from the next score as each other: both go in the same share."""
-        coding = Coding.from_columns({"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}, {})
+        coding = FeatureEncodings.from_columns(
+            {"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}, {}
+        )
         features = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
         count, score = np.array([0.001, 5.0, 5.0, 5.0]), np.array([0.0, 0, 0, 1])
         cells = FeatureCells(features=features, count=count, score=score)
@@ -364,10 +366,10 @@ class TestReference:
         """By hand: the report part's rows, each with the mean score of where it may go."""
         audit = result.problem
         parts = audit.parts((0.5, 0.5), repair.seed)
-        kinds, count = audit.kinds, parts.count[:, 1].astype(float)
-        cell, _ = repair.way.find(kinds.features, CALL)
-        after = repair.way.expected_score(cell, kinds.terms[:, 1])
-        own = (kinds.terms[:, 0], after, count)
+        distinct, count = audit.distinct, parts.count[:, 1].astype(float)
+        cell, _ = repair.way.find(distinct.features, CALL)
+        after = repair.way.expected_score(cell, distinct.terms[:, 1])
+        own = (distinct.terms[:, 0], after, count)
         other = (parts.others[:, 1], parts.others[:, 2], parts.other_count[:, 1].astype(float))
         value, _ = reference.gap("fpr", own, other)
         assert repair.gap_after == pytest.approx(value, abs=1e-12)

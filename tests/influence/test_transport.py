@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairaudit_rs import errors, linear_programs
 from fairaudit_rs.influence.cell_map import FeatureCells
-from fairaudit_rs.influence.coding import Coding
 from fairaudit_rs.influence.cost import ChangeCost
+from fairaudit_rs.influence.feature_encodings import FeatureEncodings
 from fairaudit_rs.influence.transport import fit_transport, flow_of
 
 from ..reference import influence as reference
@@ -29,10 +29,10 @@ def descended(result, metric="fpr", fixed=(), n_steps=40):
     """A counterfactual by the reference's descent, within the values of fixed columns if any."""
     problem = result.problem
     parts = problem.parts((1 / 3, 1 / 3, 1 / 3), 7)
-    kinds = problem.kinds
-    label, score = kinds.terms[:, 0], kinds.terms[:, 1]
-    _, place = np.unique(kinds.features, axis=0, return_inverse=True)
-    h = (np.bincount(place, kinds.count * label) / np.bincount(place, kinds.count))[place]
+    distinct = problem.distinct
+    label, score = distinct.terms[:, 0], distinct.terms[:, 1]
+    _, place = np.unique(distinct.features, axis=0, return_inverse=True)
+    h = (np.bincount(place, distinct.count * label) / np.bincount(place, distinct.count))[place]
     fit = reference.Part(
         y0=h, f0=score, h0=h, w0=parts.count[:, 0] + 1e-12,
         y1=parts.others[:, 1], f1=parts.others[:, 2], w1=parts.other_count[:, 0].astype(float),
@@ -40,7 +40,7 @@ def descended(result, metric="fpr", fixed=(), n_steps=40):
     path = reference.descent_path(metric, fit, n_steps)
     factors = reference.factors(metric, path, score, h)[-1]
     if fixed:
-        _, stratum = np.unique(kinds.features[:, list(fixed)], axis=0, return_inverse=True)
+        _, stratum = np.unique(distinct.features[:, list(fixed)], axis=0, return_inverse=True)
         count = parts.count[:, 0]
         factors = factors / (
             np.bincount(stratum, count * factors)[stratum] / np.bincount(stratum, count)[stratum]
@@ -110,7 +110,7 @@ class TestArguments:
 
 class TestKnownValues:
     def test_two_cells(self):
-        coding = Coding.from_columns({"x": np.array([0.0, 1.0])}, {})
+        coding = FeatureEncodings.from_columns({"x": np.array([0.0, 1.0])}, {})
         features = np.array([[0.0], [1.0]])
         count = np.array([6.0, 2.0])
         cells = FeatureCells(features=features, count=count, score=np.array([0.2, 0.8]))
@@ -133,7 +133,7 @@ class TestKnownValues:
             b = a * rng.uniform(0, 2, len(X))
             if size == n:
                 break
-        coding = Coding.from_columns({f"x{k}": X[:, k] for k in range(p + 1)}, {})
+        coding = FeatureEncodings.from_columns({f"x{k}": X[:, k] for k in range(p + 1)}, {})
         cells = FeatureCells(features=np.ascontiguousarray(X), count=a, score=np.zeros(len(X)))
         cost = ChangeCost.from_arguments(None, (), coding, cells.features, a)
         cost.weights[:] = 1.0
@@ -213,8 +213,8 @@ class TestReference:
 class TestProperties:
     def test_the_group_gets_the_counterfactual_distribution(self, result, repair):
         given = descended(result)
-        kinds, count = result.problem.kinds, given.parts.count[:, 0]
-        wanted = (count * given.factors) @ kinds.features / (count @ given.factors)
+        distinct, count = result.problem.distinct, given.parts.count[:, 0]
+        wanted = (count * given.factors) @ distinct.features / (count @ given.factors)
         cells = repair.way.cells
         after = cells.count @ plan_of(repair.way) @ cells.features / cells.n_rows
         np.testing.assert_allclose(after, wanted, atol=1e-9)

@@ -2,7 +2,7 @@
 
 from fairaudit_rs import metrics
 from fairaudit_rs.data.tables import AuditTable
-from fairaudit_rs.permutation.question import named_columns, pose_metric, split_strata
+from fairaudit_rs.permutation.question import named_columns, prepare_question, split_strata
 
 OF_TABLE = {
     "data",
@@ -22,4 +22,4 @@ def posed(metric, seed=0, strata="auto", **given):
     columns = {name: value for name, value in given.items() if name in OF_TABLE}
     options = {name: value for name, value in given.items() if name not in OF_TABLE}
     table = AuditTable.make(**columns, strata=own, extra=named_columns(chosen))
-    return pose_metric(table, chosen, conditional=conditional, seed=seed, **options).problem
+    return prepare_question(table, chosen, conditional=conditional, seed=seed, **options).problem

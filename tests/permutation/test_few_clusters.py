@@ -19,7 +19,7 @@ from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.inference.clusters import ClusteredRatio, deviating_number
 from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.permutation import melded_limits, rows
-from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.permutation.tolerance import prepare_tolerance_question
 
 from ..reference import melded as reference
 from .posing import posed
@@ -186,7 +186,7 @@ class TestRule:
         options = {"metric": RATE, "n_resamples": 199, "rng": 1}
         assert fa.intervals(**data, **options).method == "gaffke"
         assert fa.equivalence_test(**data, margin=0.1, **options).method == "gaffke"
-        question = pose_tolerance(
+        question = prepare_tolerance_question(
             AuditTable.make(**data), fa.metrics.get(RATE), Tolerance(value=0.1)
         )
         (found,) = question.tests(alpha=0.05, n_tests=1, n_resamples=199, seed=1)
@@ -495,7 +495,7 @@ def verdicts(rates, n_audits=250):
     tolerance = Tolerance(value=0.1)
     for audit in range(n_audits):
         table = AuditTable.make(**clustered(rng, (40, 8), rates, (0.1, 0.5), size=15))
-        question = pose_tolerance(table, fa.metrics.get(RATE), tolerance)
+        question = prepare_tolerance_question(table, fa.metrics.get(RATE), tolerance)
         (found,) = question.tests(alpha=ALPHA, n_tests=1, n_resamples=199, seed=audit)
         fails += found.p_fail <= ALPHA
         passes += found.p_pass <= ALPHA
@@ -549,7 +549,9 @@ class TestSizesOfClusters:
             rng, found = np.random.default_rng(5), 0
             for audit in range(n_audits):
                 table = AuditTable.make(**informative(rng, (100, 20), share, rates))
-                question = pose_tolerance(table, fa.metrics.get(RATE), Tolerance(value=gap))
+                question = prepare_tolerance_question(
+                    table, fa.metrics.get(RATE), Tolerance(value=gap)
+                )
                 (test,) = question.tests(alpha=ALPHA, n_tests=1, n_resamples=199, seed=audit)
                 found += test.p_pass <= ALPHA
             return found / n_audits

@@ -6,12 +6,12 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs import _native, errors
 from fairaudit_rs.data import columns as data_columns
-from fairaudit_rs.data import numbering
+from fairaudit_rs.data import integer_codes
 from fairaudit_rs.data.groups import choose_groups
 from fairaudit_rs.data.mixed_clusters import resolve_mixed_clusters
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.extremes import distinct_rows
-from fairaudit_rs.extremes.forms import form_of
+from fairaudit_rs.extremes.feature_tables import wrap_features
 from fairaudit_rs.individual import attack, sample, simplex
 from fairaudit_rs.metrics import families
 from fairaudit_rs.permutation import rows as row_problems
@@ -45,7 +45,7 @@ class TestKnownValues:
             "clusters": {"clusters": 3 * (np.arange(400) // 6) + group},
             "some groups": {"groups": [2, 0]},
         }[design]
-        monkeypatch.setattr(numbering, "_PART", 37)
+        monkeypatch.setattr(integer_codes, "_BLOCK_ROWS", 37)
         by_part = asked(metric, label, score, group, **options)
         monkeypatch.setattr(families, "is_of_one_row", lambda source: False)
         assert asked(metric, label, score, group, **options).to_dict() == by_part.to_dict()
@@ -81,7 +81,7 @@ class TestKnownValues:
 class TestArguments:
     def test_what_is_not_finite_is_counted_in_all_parts(self, monkeypatch):
         label, score, group = make()
-        monkeypatch.setattr(numbering, "_PART", 37)
+        monkeypatch.setattr(integer_codes, "_BLOCK_ROWS", 37)
         score[[50, 51, 390]] = 1e200
         with pytest.raises(errors.ArgumentError, match=r"shape \(400,\) with 3 values that are"):
             asked("mean_squared_error", label, score, group)
@@ -155,12 +155,12 @@ class TestNumberOfParts:
             "log_loss": (0.0, -np.log(min(score.min(), 1 - score.max()))),
         }.get(metric, (0.0, 1.0))
         for found in self.in_parts(
-            monkeypatch, numbering, "_PART", 400, lambda: kind.bounds(columns)
+            monkeypatch, integer_codes, "_BLOCK_ROWS", 400, lambda: kind.bounds(columns)
         ):
             assert found == (low, high)
         columns["y_score"] = np.append(columns["y_score"][:-1], 2.0)
         for found in self.in_parts(
-            monkeypatch, numbering, "_PART", 400, lambda: kind.bounds(columns)
+            monkeypatch, integer_codes, "_BLOCK_ROWS", 400, lambda: kind.bounds(columns)
         ):
             assert found is None
 
@@ -188,7 +188,7 @@ class TestNumberOfParts:
                 fa.equivalence_test(label, y_score=score, margin=0.1, **options).to_dict(),
             ]
 
-        first, *others = self.in_parts(monkeypatch, numbering, "_PART", 300, answers)
+        first, *others = self.in_parts(monkeypatch, integer_codes, "_BLOCK_ROWS", 300, answers)
         for other in others:
             assert other == first
 
@@ -206,7 +206,11 @@ class TestNumberOfParts:
         values = np.sort(values) if ordered else values
         distinct_values, expected = np.unique(values, return_inverse=True)
         for codes, n in self.in_parts(
-            monkeypatch, numbering, "_PART", 200, lambda: numbering.number_values(values)
+            monkeypatch,
+            integer_codes,
+            "_BLOCK_ROWS",
+            200,
+            lambda: integer_codes.number_values(values),
         ):
             assert n == len(distinct_values)
             assert codes.tolist() == expected.ravel().tolist()
@@ -218,10 +222,10 @@ class TestNumberOfParts:
         codes[190] += 1
 
         def compute():
-            of_units = numbering.of_units(codes, unit, 30)
-            return of_units.tolist(), numbering.differing_rows(codes, unit, of_units).tolist()
+            of_units = integer_codes.codes_by_unit(codes, unit, 30)
+            return of_units.tolist(), integer_codes.differing_rows(codes, unit, of_units).tolist()
 
-        first, *others = self.in_parts(monkeypatch, numbering, "_PART", 200, compute)
+        first, *others = self.in_parts(monkeypatch, integer_codes, "_BLOCK_ROWS", 200, compute)
         assert others == [first, first]
         assert sum(first[1]) > 0
 
@@ -235,7 +239,7 @@ class TestNumberOfParts:
             rows = table.rows(columns=metric.needs, binary=True, needed_by=metric.name)
             return resolve_mixed_clusters(rows, choose_groups(rows.cells, None, None), "drop", str)
 
-        first, *others = self.in_parts(monkeypatch, numbering, "_PART", 90, compute)
+        first, *others = self.in_parts(monkeypatch, integer_codes, "_BLOCK_ROWS", 90, compute)
         for other in others:
             assert other.notes == first.notes
             assert np.array_equal(other.keep, first.keep)
@@ -248,7 +252,7 @@ class TestNumberOfParts:
             with pytest.raises(errors.ArgumentError, match="cost is 11 in row 99"):
                 cost.kind.row_values(columns, 100, None)
 
-        self.in_parts(monkeypatch, numbering, "_PART", 100, compute)
+        self.in_parts(monkeypatch, integer_codes, "_BLOCK_ROWS", 100, compute)
 
     def test_values_that_are_not_finite(self, monkeypatch):
         values = np.zeros(100)
@@ -257,7 +261,9 @@ class TestNumberOfParts:
         def compute():
             return data_columns.count_not_finite(values)
 
-        assert self.in_parts(monkeypatch, data_columns, "_PART", 100, compute) == [(3, 31)] * 3
+        assert (
+            self.in_parts(monkeypatch, data_columns, "_BLOCK_ROWS", 100, compute) == [(3, 31)] * 3
+        )
 
     @pytest.mark.parametrize("metric", ["f1", "auc"])
     def test_the_smallest_count_of_a_group(self, metric, monkeypatch):
@@ -275,13 +281,13 @@ class TestNumberOfParts:
                 rng=1,
             ).warnings
 
-        first, *others = self.in_parts(monkeypatch, row_problems, "_PART", 90, compute)
+        first, *others = self.in_parts(monkeypatch, row_problems, "_BLOCK_ROWS", 90, compute)
         assert others == [first, first]
 
     def test_rows_that_are_alike(self, monkeypatch):
         rng = np.random.default_rng(6)
         rows = rng.integers(0, 3, (120, 3)).astype(float)
-        form = form_of(rows)
+        form = wrap_features(rows)
 
         def compute():
             return distinct_rows.find_distinct_rows([form], np.arange(120)).distinct_of_row.tolist()
@@ -296,9 +302,9 @@ class TestNumberOfParts:
         def compute():
             return simplex.found_groups(rows)
 
-        assert self.in_parts(monkeypatch, simplex, "_PART", 90, compute) == [((0, 1, 2),)] * 3
+        assert self.in_parts(monkeypatch, simplex, "_BLOCK_ROWS", 90, compute) == [((0, 1, 2),)] * 3
         rows[89, 0] = 1 - rows[89, 0]
-        assert self.in_parts(monkeypatch, simplex, "_PART", 90, compute) == [()] * 3
+        assert self.in_parts(monkeypatch, simplex, "_BLOCK_ROWS", 90, compute) == [()] * 3
 
     def test_rows_that_leave_their_simplex(self, monkeypatch):
         """The farthest row stands in the first of the parts."""
@@ -312,7 +318,7 @@ class TestNumberOfParts:
         def compute():
             return simplex.find_departure(flow, ((0, 1),), ["up", "down", "x"])
 
-        for name in ("_PART", "_BLOCK"):
+        for name in ("_BLOCK_ROWS", "_BLOCK"):
             first, *others = self.in_parts(monkeypatch, simplex, name, 90, compute)
             assert "2 of 90 rows: up becomes 1.7" in first
             assert others == [first, first]

@@ -10,12 +10,12 @@ import fairaudit_rs as fa
 from fairaudit_rs.inference import mover
 from fairaudit_rs.inference.proportions import farrington_manning, ratio_score
 from fairaudit_rs.inference.tolerance import (
-    FARTHEST_RATIO,
+    MAX_LOG_RATIO,
     UNKNOWN,
     TolerancePValues,
     fewest_resamples,
-    largest_refuted,
-    smallest_shown,
+    gap_lower_bound,
+    gap_upper_bound,
 )
 from fairaudit_rs.permutation.formulas import MarginTest
 
@@ -150,11 +150,11 @@ class TestProperties:
     @pytest.mark.parametrize("counts", PAIRS)
     def test_bounds_are_those_of_the_reference(self, counts, level):
         seen = abs(counts[0] / counts[1] - counts[2] / counts[3])
-        shown = largest_refuted(lambda t: of_shares(*counts, t)[0], level, seen)
+        shown = gap_lower_bound(lambda t: of_shares(*counts, t)[0], level, seen)
         by_grid = reference.shown_gap(lambda t: of_shares(*counts, t)[0], level, seen)
         assert by_grid <= shown + 1e-8 <= by_grid + seen / 1_000 + 2e-8
         most = 1 - 1e-9
-        possible = smallest_shown(lambda t: of_shares(*counts, t)[1], level, seen, most)
+        possible = gap_upper_bound(lambda t: of_shares(*counts, t)[1], level, seen, most)
         by_grid = reference.possible_gap(lambda t: of_shares(*counts, t)[1], level, most)
         assert by_grid >= possible - 1e-8 >= by_grid - 1 / 1_000
         assert shown <= seen <= possible
@@ -163,9 +163,9 @@ class TestProperties:
         """Refuted at a tolerance if and only if the bound lies beyond it."""
         counts = (65, 94, 791, 842)
         seen = 791 / 842 - 65 / 94
-        shown = largest_refuted(lambda t: of_shares(*counts, t)[0], 0.05, seen)
+        shown = gap_lower_bound(lambda t: of_shares(*counts, t)[0], 0.05, seen)
         assert of_shares(*counts, shown)[0] <= 0.05 < of_shares(*counts, shown + 1e-7)[0]
-        possible = smallest_shown(lambda t: of_shares(*counts, t)[1], 0.05, seen, 1.0)
+        possible = gap_upper_bound(lambda t: of_shares(*counts, t)[1], 0.05, seen, 1.0)
         assert of_shares(*counts, possible)[1] <= 0.05 < of_shares(*counts, possible - 1e-7)[1]
 
     def test_steps_of_replicates_are_found_too(self):
@@ -174,14 +174,14 @@ class TestProperties:
         def p_fail(tol):
             return min(1.0, (2 + np.sum(values <= tol) + np.sum(values <= -tol)) / 1_000)
 
-        shown = largest_refuted(p_fail, 0.05, 0.3)
+        shown = gap_lower_bound(p_fail, 0.05, 0.3)
         assert p_fail(shown) <= 0.05 < p_fail(shown + 1e-8)
 
     def test_bounds_where_nothing_is_shown(self):
-        assert largest_refuted(lambda t: 1.0, 0.05, 0.3) == 0
-        assert smallest_shown(lambda t: 1.0, 0.05, 0.3, 1.0) == 1
-        assert smallest_shown(lambda t: 1.0, 0.05, 0.3, math.inf) == math.inf
-        assert smallest_shown(lambda t: 1.0, 0.05, math.inf, math.inf) == math.inf
+        assert gap_lower_bound(lambda t: 1.0, 0.05, 0.3) == 0
+        assert gap_upper_bound(lambda t: 1.0, 0.05, 0.3, 1.0) == 1
+        assert gap_upper_bound(lambda t: 1.0, 0.05, 0.3, math.inf) == math.inf
+        assert gap_upper_bound(lambda t: 1.0, 0.05, math.inf, math.inf) == math.inf
 
     def test_bounds_of_an_infinite_gap(self):
         """No one of 20 against 15 of 20: the ratio is at most 0.2 or so, and can be 0."""
@@ -189,7 +189,7 @@ class TestProperties:
         def p_fail(distance):
             return of_ratio(0, 20, 15, 20, math.exp(-distance))[0]
 
-        shown = largest_refuted(p_fail, 0.05, FARTHEST_RATIO)
+        shown = gap_lower_bound(p_fail, 0.05, MAX_LOG_RATIO)
         assert p_fail(shown) == pytest.approx(0.05, rel=1e-6)
         assert 0.1 < math.exp(-shown) < 0.25
 

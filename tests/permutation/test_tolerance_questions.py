@@ -14,7 +14,7 @@ from fairaudit_rs.inference.tolerance import Tolerance
 from fairaudit_rs.metrics.mirrors import gap_key
 from fairaudit_rs.permutation.compared_pairs import HIGHEST
 from fairaudit_rs.permutation.question import named_columns
-from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.permutation.tolerance import prepare_tolerance_question
 from fairaudit_rs.results.verdict import rejects_at
 
 from ..reference import tolerance as reference
@@ -25,8 +25,8 @@ OPTIONS = ("floor", "groups", "reference", "score_bins", "pos_label")
 def asked(metric, value, scale="difference", **given):
     options = {name: given.pop(name) for name in OPTIONS if name in given}
     chosen = metrics.get(metric)
-    table = AuditTable.make(**given, extra=named_columns(chosen)).shared()
-    return pose_tolerance(table, chosen, Tolerance(value=value, scale=scale), **options)
+    table = AuditTable.make(**given, extra=named_columns(chosen)).with_cache()
+    return prepare_tolerance_question(table, chosen, Tolerance(value=value, scale=scale), **options)
 
 
 def results_of(metric, value, scale="difference", *, seed=3, n_tests=1, n_resamples=999, **given):
@@ -249,7 +249,7 @@ class TestFunctions:
 
     def test_replicates_in_two_ranges_are_those_of_one(self):
         data = self.data()
-        problem = asked(self.metric(), 0.05, **data).posed.problem
+        problem = asked(self.metric(), 0.05, **data).prepared.problem
         call = _native.Call()
         whole, *parts = (
             problem.bootstrap_t(_native.Draws(n, seed=4, first=first), call)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..arguments import suggest_nearest
 from ..data.bands import band_names
 from ..errors import ArgumentError
 from ..report.words import join_names
-from .criterion import suggest_nearest
 from .policy import Policy
 from .questions import AuditedAttribute
 from .values import DEFAULT_BANDS

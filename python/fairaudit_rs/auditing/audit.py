@@ -16,19 +16,19 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from ..extremes.forms import FeatureForm, form_of
+from ..extremes.feature_tables import FeatureTable, wrap_features
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
 from .attribute_names import check_attribute_names, check_bands
 from .context import AuditContext, ModelInputs
 from .context_notes import (
     base_rates,
-    by_weight,
-    notes_of_alike,
     notes_of_conflict,
-    notes_of_flags,
+    notes_of_indicator_attributes,
     notes_of_lenses,
     notes_of_refusals,
+    notes_of_uniform_decisions,
     warnings_of_lenses,
+    weight_base_rates,
 )
 from .findings import QuestionFinding
 from .intersections import intersections_of, limit_intersections, notes_of_small
@@ -39,16 +39,16 @@ from .questions import (
     AuditedAttribute,
     ComputeOptions,
     Family,
-    PosedCriterion,
+    PreparedCriterion,
     overall_verdict,
-    pose_criteria,
+    prepare_criteria,
 )
 from .request import AuditRequest
 from .result import Audit
 from .rules.categories import bias_audit
-from .rules.lines import own_minimum
+from .rules.lines import notes_of_own_minimum
 from .rules.report import rule_report
-from .strata import notes_of_homogeneity, notes_of_samples
+from .strata_tables import notes_of_homogeneity, notes_of_samples
 from .values import lens_names
 
 
@@ -119,7 +119,7 @@ def audit(
         visit more than 10^10 rows, the tests stop as soon as they are decided, as with
         ``adaptive=True``.
     strata, clusters, sample_weight, score_bins : optional
-        See `intervals`. ``strata`` takes columns that you choose.
+        See `intervals`. ``strata`` takes columns only, not ``"auto"``.
     counts : array or str, optional
         Number of people that each row stands for; see `tabulate`. Weights, clusters, scores and a
         model need one row for each person.
@@ -204,7 +204,7 @@ def audit(
     if lenses != "auto":
         chosen = replace(chosen, lenses=lenses)
     check_attribute_names(chosen, table.feature_names)
-    table = table.banded(chosen.bands).shared()
+    table = table.with_bands(chosen.bands).with_cache()
     if counts is not None and (X is not None or model is not None):
         name, other = ("model", "X") if X is None else ("X", "model")
         raise ArgumentTypeError(
@@ -216,7 +216,7 @@ def audit(
         )
     given = ModelInputs(
         model=model,
-        form=None if X is None else _read_features(X, data, table),
+        feature_table=None if X is None else _read_features(X, data, table),
         has_counterfactuals=counterfactual_score is not None,
     )
     positive = _positive(chosen, table, pos_label)
@@ -236,7 +236,7 @@ def audit(
         policy=chosen,
         positive=positive,
     )
-    table = table if counts is None else table.counted(positive).shared()
+    table = table if counts is None else table.collapse_to_cells(positive).with_cache()
     computing = ComputeOptions(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
@@ -259,29 +259,29 @@ def _run_audit(
 ) -> Audit:
     attributes = _attributes(table, policy)
     check_bands(policy, [attribute for attribute in attributes if not attribute.is_intersection])
-    posed_criteria = limit_intersections(
-        pose_criteria(policy, attributes, computing), table, policy, attributes
+    prepared_criteria = limit_intersections(
+        prepare_criteria(policy, attributes, computing), table, policy, attributes
     )
     single = [attribute for attribute in attributes if not attribute.is_intersection]
     lens_tolerances = LensTolerances.from_questions(
-        policy, single, posed_criteria, available_lenses(policy, given, table)
+        policy, single, prepared_criteria, available_lenses(policy, given, table)
     )
-    family = Family.from_questions(posed_criteria, policy, computing, lens_tolerances.n_binding)
-    findings = family.findings(posed_criteria)
+    family = Family.from_questions(prepared_criteria, policy, computing, lens_tolerances.n_binding)
+    findings = family.findings(prepared_criteria)
     context = AuditContext(
         policy=policy,
         attributes=single,
         computing=computing,
         given=given,
         questions=findings,
-        bounds=replace(lens_tolerances, n_tests=family.n_tests),
+        lens_tolerances=replace(lens_tolerances, n_tests=family.n_tests),
     )
     lens_findings, results = run_lenses(context, threshold)
     if "permutation" in wanted_lenses(policy):
-        findings, tests = with_evidence(posed_criteria, findings, evidence, computing)
+        findings, tests = with_evidence(prepared_criteria, findings, evidence, computing)
         results = tests | results
     rates_of_rows = base_rates(attributes, computing.pos_label)
-    weighted_rates = by_weight(rates_of_rows, attributes, computing.pos_label)
+    weighted_rates = weight_base_rates(rates_of_rows, attributes, computing.pos_label)
     result = Audit(
         verdict=overall_verdict([*findings, *lens_findings]),
         policy=policy,
@@ -299,14 +299,14 @@ def _run_audit(
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, rates_of_rows),
-        request=replace(request, excluded=_excluded(attributes, posed_criteria)),
+        request=replace(request, excluded=_excluded(attributes, prepared_criteria)),
     )
-    notes = [*_notes_of_rows(posed_criteria), *_notes(result, attributes, findings)]
+    notes = [*_notes_of_rows(prepared_criteria), *_notes(result, attributes, findings)]
     notes += warnings_of_lenses(result.others, results, notes)
     return replace(result, warnings=tuple(dict.fromkeys(notes)))
 
 
-def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureForm:
+def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureTable:
     """Return the features of X, checked against the rows of the table."""
     if isinstance(X, str) or (isinstance(X, list | tuple) and X and isinstance(X[0], str)):
         names = [X] if isinstance(X, str) else list(X)
@@ -327,16 +327,17 @@ def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureForm:
             mentions=("data",),
             code="conflicting-arguments",
         )
-    form = form_of(X)
+    feature_table = wrap_features(X)
     check_indices(indices_of({"the labels and decisions": table.index, "X": X}))
     n_rows = table.loaded("X").n_rows
-    if form.n_rows != n_rows:
+    if feature_table.n_rows != n_rows:
         raise DataError(
-            f"X has {form.n_rows:,} rows; the data have {n_rows:,}. Pass one row of X for each row "
+            f"X has {feature_table.n_rows:,} rows; the data have {n_rows:,}. Pass one "
+            f"row of X for each row "
             "of the data.",
             argument="X",
         )
-    return form
+    return feature_table
 
 
 def _policy(policy: object, table: AuditTable) -> Policy:
@@ -398,11 +399,14 @@ def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
     if len(values) == 2 and all(isinstance(value, str) for value in values):
         first, second = sorted(values)
         raise ArgumentError(
-            f"favourable is None and {role} holds {first!r}, {second!r}. Give the value that "
-            "people want as favourable of the policy, or the positive value as pos_label=.",
+            f"favourable is None and {role} holds {first!r}, {second!r}",
             argument="favourable",
             mentions=("pos_label", role),
             code="missing-argument",
+            advice=(
+                ". Give the value that people want as favourable of the policy, or the positive "
+                "value as pos_label=."
+            ),
         )
 
 
@@ -412,19 +416,19 @@ def _attributes(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     return [*single, *intersections_of(table, policy)]
 
 
-def _notes_of_rows(posed_criteria: list[PosedCriterion]) -> Iterator[str]:
+def _notes_of_rows(prepared_criteria: list[PreparedCriterion]) -> Iterator[str]:
     """Yield the notes on how the rows of binding questions were read and tested."""
-    for criterion in posed_criteria:
-        posed = criterion.question.posed
-        if not criterion.binding or posed is None:
+    for criterion in prepared_criteria:
+        prepared = criterion.question.prepared
+        if not criterion.binding or prepared is None:
             continue
-        yield from posed.notes
-        if any(map(posed.problem.is_melded, criterion.question.pairs)):
-            yield str(posed.problem.melding_note)
+        yield from prepared.notes
+        if any(map(prepared.problem.uses_melded_limits, criterion.question.pairs)):
+            yield str(prepared.problem.melding_note)
 
 
 def _excluded(
-    attributes: Sequence[AuditedAttribute], posed_criteria: Sequence[PosedCriterion]
+    attributes: Sequence[AuditedAttribute], prepared_criteria: Sequence[PreparedCriterion]
 ) -> tuple[str, ...]:
     """Describe the excluded rows: unknown group, weight 0, or a cluster in several groups."""
     exclusions = []
@@ -436,8 +440,8 @@ def _excluded(
         exclusions.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
     for attribute in attributes:
         questions = (
-            criterion.question.posed
-            for criterion in posed_criteria
+            criterion.question.prepared
+            for criterion in prepared_criteria
             if criterion.attribute is attribute
         )
         n_dropped = max(
@@ -468,10 +472,10 @@ def _notes(
     def named(attribute: str, group: Any) -> str:
         return group_name(group, attribute)
 
-    notes += own_minimum(result.policy, result.rule_report)
+    notes += notes_of_own_minimum(result.policy, result.rule_report)
     notes += notes_of_small(findings, named)
-    notes += notes_of_flags(attributes)
-    notes += notes_of_alike(result.base_rates)
+    notes += notes_of_indicator_attributes(attributes)
+    notes += notes_of_uniform_decisions(result.base_rates)
     notes += notes_of_refusals(findings, named)
     notes += notes_of_conflict(findings, result.base_rates, result.policy.name, named)
     notes += notes_of_homogeneity(findings, named)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.groups import group_label
 from ..data.tables import AuditTable
-from ..extremes.forms import FeatureForm
+from ..extremes.feature_tables import FeatureTable
 from ..literals import LensName
 from .findings import QuestionFinding
 from .lens_tolerances import LensTolerance, LensTolerances
@@ -51,7 +51,7 @@ class ModelInputs:
     """The model, its features and counterfactual scores, as far as they are given."""
 
     model: Any = None
-    form: FeatureForm | None = None
+    feature_table: FeatureTable | None = None
     has_counterfactuals: bool = False
 
 
@@ -66,7 +66,7 @@ class AuditContext:
     given: ModelInputs
     questions: Sequence[QuestionFinding]
     #: The tolerances of lenses.
-    bounds: LensTolerances
+    lens_tolerances: LensTolerances
 
     @property
     def roles(self) -> frozenset[str]:
@@ -87,14 +87,14 @@ class AuditContext:
             "progress": self.computing.callback,
         }
 
-    def bound(self, lens: str, attribute: str) -> LensTolerance | None:
+    def lens_tolerance(self, lens: str, attribute: str) -> LensTolerance | None:
         """Return the tolerance of a lens for an attribute; None if it is informational."""
-        return self.bounds.lens(lens, attribute)
+        return self.lens_tolerances.find(lens, attribute)
 
     def coverage(self, attribute: AuditedAttribute, groups: Collection[Any]) -> float:
         """Return the share of all people who are in some groups of an attribute, by weight."""
         people = attribute.table.people
-        return people.share([key for key in people.number if group_label(key) in groups])
+        return people.share([key for key in people.n_people if group_label(key) in groups])
 
     def why_not(self, lens: LensName) -> str | None:
         """Return the reason if the lens cannot use the design of the data, else None."""

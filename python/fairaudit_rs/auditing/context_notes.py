@@ -55,7 +55,7 @@ def base_rates(attributes: Sequence[AuditedAttribute], pos_label: Label) -> tupl
     return tuple(found)
 
 
-def by_weight(
+def weight_base_rates(
     rates: Sequence[BaseRate], attributes: Sequence[AuditedAttribute], pos_label: Label
 ) -> tuple[BaseRate, ...]:
     """Replace the base rates of rows by weighted ones, if rows have weights."""
@@ -92,7 +92,7 @@ def by_weight(
     return tuple(found.values())
 
 
-def notes_of_flags(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
+def notes_of_indicator_attributes(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
     """Yield the notes that an attribute of 0 and 1 compares one group with everyone else."""
     flags = [
         attribute
@@ -107,7 +107,7 @@ def notes_of_flags(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
         yield fill_sentence("several_flags")
 
 
-def notes_of_alike(rates: Sequence[BaseRate]) -> Iterator[str]:
+def notes_of_uniform_decisions(rates: Sequence[BaseRate]) -> Iterator[str]:
     """Yield a warning if nearly all people get the same decision."""
     first = next(iter(rates), None)
     if first is None:

@@ -15,7 +15,6 @@ from ..metrics.directions import better_value
 from .keys import argument_of
 from .keys import check_names as check_names
 from .keys import known_keys as known_keys
-from .keys import suggest_nearest as suggest_nearest
 from .keys import unknown_key_error as unknown_key_error
 from .policy_metric import PolicyMetric
 

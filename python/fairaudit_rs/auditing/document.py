@@ -12,7 +12,7 @@ from .policy import Policy
 from .rules.lines import attribute_lines, rule_facts
 from .rules.nyc_ll144 import BiasAudit
 from .rules.report import RuleReport
-from .strata import stratum_tables
+from .strata_tables import stratum_tables
 from .wording import HEADS, Wording, question_rows
 
 #: The column of the table of questions that is empty if nothing was compared.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..inference.required_rows import RequiredRows, rows_of_smaller_group
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
@@ -18,7 +18,7 @@ from ..results.verdict import is_within
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairFinding(Value):
+class PairFinding(EqualByValue):
     """One pair of groups of a question: its test, and its verdict among all comparisons."""
 
     test: ToleranceTest
@@ -52,7 +52,7 @@ class PairFinding(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class QuestionFinding(Value):
+class QuestionFinding(EqualByValue):
     """The finding about one metric and one attribute, with its verdict."""
 
     metric: str
@@ -193,7 +193,7 @@ class QuestionFinding(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LensTest(Value):
+class LensTest(EqualByValue):
     """One comparison of a lens with a tolerance; the gap is at least 0."""
 
     #: The groups, the one with the higher value first; None if the lens compares no groups.
@@ -220,7 +220,7 @@ class LensTest(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LensFinding(Value):
+class LensFinding(EqualByValue):
     """The finding of another lens for an attribute, or the reason why the lens was not run.
 
     It has a verdict if a criterion of the policy names the lens, with a tolerance.
@@ -276,7 +276,7 @@ class LensFinding(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BaseRate(Value):
+class BaseRate(EqualByValue):
     """The size, base rate and selection rate of a group."""
 
     attribute: str

@@ -15,11 +15,11 @@ from ..data.columns import EncodedColumn
 from ..data.features import Features
 from ..data.groups import attribute_name
 from ..errors import ArgumentError, ColumnError, DataError
-from ..extremes.forms import FeatureForm
+from ..extremes.feature_tables import FeatureTable
 from ..individual.fair_metric import FairMetric
 from ..individual.lens import individual_test
 from ..individual.question import FlowModel, flow_model
-from ..individual.ranges import range_departure
+from ..individual.ranges import find_range_departure
 from ..individual.result import IndividualResult
 from ..individual.simplex import one_hot_sets
 from ..literals import Loss
@@ -28,7 +28,7 @@ from . import lens_words as words
 from .context import AuditContext, Positions
 from .findings import LensFinding, LensTest, not_run
 from .lens_sentences import OF_POLICY, OF_ROWS
-from .lens_tests import of_growth
+from .lens_tests import compare_growth
 from .lens_tolerances import LensTolerance
 from .model_lenses import LensOutcome, _take_rows, _try_lens
 from .policy_metric import PolicyMetric
@@ -52,30 +52,30 @@ MOST_ROWS = 2_000
 _MOST_OUTSIDE = 0.5
 
 
-def run_individual(setting: AuditContext) -> Iterator[LensOutcome]:
+def run_individual(context: AuditContext) -> Iterator[LensOutcome]:
     """Attack the model once for all attributes: differences between their groups cost nothing."""
-    name = attribute_name([attribute.name for attribute in setting.attributes])
-    form = setting.given.form
-    assert form is not None
-    why = setting.why_not("individual")
-    if why is None and "y_true" not in setting.roles:
+    name = attribute_name([attribute.name for attribute in context.attributes])
+    feature_table = context.given.feature_table
+    assert feature_table is not None
+    why = context.why_not("individual")
+    if why is None and "y_true" not in context.roles:
         why = "needs labels, against which losses are measured"
     if why is not None:
         yield not_run("individual", name, why, "loss_ratio"), None
         return
-    make = partial(_attack_model, setting, name, form)
+    make = partial(_attack_model, context, name, feature_table)
     yield _try_lens(make, "individual", name, "loss_ratio")
 
 
-def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOutcome:
-    attack = _AttackInputs.from_context(setting, name, form)
-    bound = attack.bound
+def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable) -> LensOutcome:
+    attack = _AttackInputs.from_context(context, name, feature_table)
+    lens_tolerance = attack.lens_tolerance
     why = None
-    if bound is not None and attack.policy_metric is None:
+    if lens_tolerance is not None and attack.policy_metric is None:
         why = why_no_profile(
             attack.flow.scores, attack.features, attack.protected, bool(attack.sets)
         )
-        if why is not None and bound.criterion.binding:
+        if why is not None and lens_tolerance.criterion.binding:
             raise BindingRefusedError(
                 f"the individual lens binds, but its fair metric would be fitted to these rows, "
                 f"and a fitted metric decides by chance. To go on, {WAY_OUT}. A fitted metric can "
@@ -84,12 +84,12 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOu
                 argument="fair_metric",
             )
     fair_metric = attack.metric
-    result = attack.run(fair_metric, setting.confidence)
-    departure = range_departure(result.flow, attack.features.called)
+    result = attack.run(fair_metric, context.confidence)
+    departure = find_range_departure(result.flow, attack.features.called)
     impossible = departure is not None and departure.share > _MOST_OUTSIDE
     low, high = result.confidence_interval
     unknown = math.isnan(result.pvalue)
-    binds = bound is not None and bound.criterion.binding
+    binds = lens_tolerance is not None and lens_tolerance.criterion.binding
     # A binding lens then has no verdict, and the departure is its reason.
     notes = [*attack.notes, str(departure)] if impossible and not binds else attack.notes
     finding = LensFinding(
@@ -102,9 +102,9 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOu
         pvalue=result.pvalue,
         reason="the ratio of losses has no standard error" if unknown else None,
         note="; ".join(notes),
-        told="" if unknown else words.of_individual(result, attack.metric_in_words),
+        told="" if unknown else words.describe_growth(result, attack.metric_in_words),
     )
-    if bound is None:
+    if lens_tolerance is None:
         return finding, result
     finding = replace(finding, coverage=attack.coverage)
     if impossible:
@@ -114,19 +114,23 @@ def _attack_model(setting: AuditContext, name: str, form: FeatureForm) -> LensOu
         test = LensTest(estimate=result.estimate, reason=why)
         return replace(finding, tests=(test,)), result
     if attack.policy_metric is not None:
-        lower = result if bound.n_adjusted == 1 else attack.run(fair_metric, 1 - bound.each)
+        lower = (
+            result
+            if lens_tolerance.n_adjusted == 1
+            else attack.run(fair_metric, 1 - lens_tolerance.comparison_alpha)
+        )
         upper = result
         alike = OF_POLICY
     else:
-        lower, upper = _profile_direction(attack, bound)
+        lower, upper = _profile_direction(attack, lens_tolerance)
         alike = OF_ROWS
     warnings = (*lower.warnings, *upper.warnings)
-    tests = (of_growth(bound, result, lower, upper),)
+    tests = (compare_growth(lens_tolerance, result, lower, upper),)
     return replace(finding, tests=tests, alike=alike, warnings=warnings), result
 
 
 def _profile_direction(
-    attack: _AttackInputs, bound: LensTolerance
+    attack: _AttackInputs, lens_tolerance: LensTolerance
 ) -> tuple[IndividualResult, IndividualResult]:
     """Return the results for the lower and the upper bound of the value.
 
@@ -137,9 +141,12 @@ def _profile_direction(
     profile = MetricProfile.from_scores(
         scores, attack.likeness_rows, attack.protected, attack.metric, attack.cluster
     )
-    alpha = bound.policy.alpha
+    alpha = lens_tolerance.policy.alpha
     return (
-        attack.run(profile.least_unfair(bound.each), 1 - bound.each / 4),
+        attack.run(
+            profile.least_unfair(lens_tolerance.comparison_alpha),
+            1 - lens_tolerance.comparison_alpha / 4,
+        ),
         attack.run(profile.most_unfair(alpha), 1 - alpha / 4),
     )
 
@@ -148,7 +155,7 @@ def _profile_direction(
 class _AttackInputs:
     """The model, the rows and the fair metric of an attack."""
 
-    setting: AuditContext
+    context: AuditContext
     name: str
     flow: FlowModel
     loss: Loss
@@ -167,33 +174,35 @@ class _AttackInputs:
     notes: list[str]
 
     @classmethod
-    def from_context(cls, setting: AuditContext, name: str, form: FeatureForm) -> _AttackInputs:
+    def from_context(
+        cls, context: AuditContext, name: str, feature_table: FeatureTable
+    ) -> _AttackInputs:
         """Collect the inputs, with a sample of the rows if there are too many."""
-        table = setting.attributes[0].table
-        flow, loss = _flow(setting.given.model)
-        given = _metric_of_policy(setting)
+        table = context.attributes[0].table
+        flow, loss = _flow(context.given.model)
+        given = _metric_of_policy(context)
         protected: dict[str, Any] = {}
-        known, notes = np.arange(form.n_rows), list[str]()
+        known, notes = np.arange(feature_table.n_rows), list[str]()
         if given is None:
-            protected, known, notes = protected_groups(setting, form.n_rows)
+            protected, known, notes = protected_groups(context, feature_table.n_rows)
         is_linear = isinstance(flow.scores, LinearScores)
-        rows = sampled_rows(setting, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
-        X = _take_rows(form, rows)
-        _check_gaps(flow, form)
+        rows = sampled_rows(context, name, known, MOST_LINEAR_ROWS if is_linear else MOST_ROWS)
+        X = _take_rows(feature_table, rows)
+        _check_gaps(flow, feature_table)
         sets = one_hot_sets(flow.rows(X))
         if sets and len(rows) > MOST_HELD_ROWS:
-            rows = sampled_rows(setting, name, known, MOST_HELD_ROWS)
-            X = _take_rows(form, rows)
+            rows = sampled_rows(context, name, known, MOST_HELD_ROWS)
+            X = _take_rows(feature_table, rows)
         if len(rows) < len(known):
             notes.append(f"a sample of {len(rows):,} of {len(known):,} rows")
         if sets:
             notes.append("one-hot features stay a choice of one value")
-        found = table.rows(columns=("y_true",), pos_label=setting.computing.pos_label)
+        found = table.rows(columns=("y_true",), pos_label=context.computing.pos_label)
         # A model with classes takes labels by name; other models score the positive one.
         y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
         y = found.columns["y_true"].astype(np.float64) if y is None else y
         return cls(
-            setting=setting,
+            context=context,
             name=name,
             flow=flow,
             loss=loss,
@@ -205,14 +214,14 @@ class _AttackInputs:
             weight=None if found.weight is None else found.weight[rows],
             cluster=None if found.cluster is None else found.cluster[rows],
             policy_metric=given,
-            coverage=_share(known, form.n_rows, found.weight),
+            coverage=_share(known, feature_table.n_rows, found.weight),
             notes=notes,
         )
 
     @property
-    def bound(self) -> LensTolerance | None:
+    def lens_tolerance(self) -> LensTolerance | None:
         """The tolerance of the lens."""
-        return self.setting.bound("individual", self.name)
+        return self.context.lens_tolerance("individual", self.name)
 
     @cached_property
     def likeness_rows(self) -> RegressionRows:
@@ -242,17 +251,19 @@ class _AttackInputs:
         options: dict[str, Any] = {}
         if self.sets:
             options = {"one_hot": "keep", "one_hot_groups": self.sets}
-        bound = self.bound
-        if bound is not None:
+        lens_tolerance = self.lens_tolerance
+        if lens_tolerance is not None:
             # Normal bounds have up to 15 % errors if ratios are skewed.
             n_parts = 1 if self.policy_metric is not None else 4
             options |= {
-                "delta": bound.tolerance,
+                "delta": lens_tolerance.tolerance,
                 "interval": "bootstrap-t",
-                "n_resamples": bound.n_resamples(self.setting.computing.n_resamples, n_parts),
+                "n_resamples": lens_tolerance.n_resamples(
+                    self.context.computing.n_resamples, n_parts
+                ),
             }
         return individual_test(
-            self.setting.given.model,
+            self.context.given.model,
             self.X,
             self.y,
             fair_metric=metric,
@@ -260,16 +271,16 @@ class _AttackInputs:
             clusters=self.cluster,
             loss=self.loss,
             **options,
-            **(self.setting.options("individual", self.name) | {"confidence_level": confidence}),
+            **(self.context.options("individual", self.name) | {"confidence_level": confidence}),
         )
 
 
-def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
+def _check_gaps(flow: FlowModel, feature_table: FeatureTable) -> None:
     """Refuse missing values unless the model is known to fill them in."""
     if flow.fill:
         return
-    for place in range(form.n_columns):
-        column = form.column(place)
+    for place in range(feature_table.n_columns):
+        column = feature_table.column(place)
         gap = (
             column.codes >= len(column.labels)
             if isinstance(column, EncodedColumn)
@@ -279,8 +290,9 @@ def _check_gaps(flow: FlowModel, form: FeatureForm) -> None:
         )
         if gap.any():
             raise DataError(
-                f"column {form.called(place)} of X is missing in {int(gap.sum()):,} of "
-                f"{form.n_rows:,} rows, and a gradient flow cannot start at a missing value. Use a "
+                f"column {feature_table.called(place)} of X is missing in {int(gap.sum()):,} of "
+                f"{feature_table.n_rows:,} rows, and a gradient flow cannot start at a "
+                f"missing value. Use a "
                 "pipeline with a SimpleImputer as the model: the flow starts at its values.",
                 argument="X",
             )
@@ -293,11 +305,11 @@ def _share(known: Positions, n_rows: int, weight: NDArray[np.float64] | None) ->
     return float(weight[known].sum() / weight.sum())
 
 
-def _metric_of_policy(setting: AuditContext) -> PolicyMetric | None:
+def _metric_of_policy(context: AuditContext) -> PolicyMetric | None:
     """Return the fair metric in the policy's criteria of the lens; None if there is none."""
     given = [
         criterion.policy_metric
-        for criterion in setting.policy.criteria
+        for criterion in context.policy.criteria
         if criterion.lens == "individual"
     ]
     return next(filter(None, given), None)

@@ -1,4 +1,4 @@
-"""Intersections of attributes: which ones a policy tests, and which are too many or too small."""
+"""Choose the intersections of attributes that a policy tests, and note those that it skips."""
 
 from __future__ import annotations
 
@@ -12,67 +12,66 @@ from ..report.words import join_names
 from .criterion import Criterion
 from .findings import GroupNamer, QuestionFinding
 from .policy import Policy
-from .questions import AuditedAttribute, PosedCriterion, skipped_finding
+from .questions import AuditedAttribute, PreparedCriterion, skipped_criterion
 from .sentences import fill_sentence
 
-#: Attributes per intersection: two for informational questions, up to three for binding ones.
-_CROSSED = 2
-MOST_CROSSED = 3
-#: Maximum number of comparisons of binding intersections; more would have no power.
-MOST_COMPARISONS = 2_000
-_MOST_NAMED = 5
+#: Attributes per intersection: two in informational questions, up to three in binding ones.
+_PAIR_SIZE = 2
+MAX_CROSSED = 3
+#: Maximum number of comparisons of binding intersections; with more, the tests have no power.
+MAX_INTERSECTION_COMPARISONS = 2_000
+_MAX_NAMED = 5
 
 
 def intersections_of(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     """Return the intersections that a policy may test."""
     if policy.intersections == "skip":
         return []
-    most = MOST_CROSSED if policy.intersections == "bind" else _CROSSED
+    most = MAX_CROSSED if policy.intersections == "bind" else _PAIR_SIZE
     names = table.feature_names
     crossed = [
         AuditedAttribute.from_table(table, some, policy)
-        for n in range(_CROSSED, most + 1)
+        for n in range(_PAIR_SIZE, most + 1)
         for some in combinations(names, n)
     ]
     # Intersections of three attributes with fewer than two groups have nothing to compare.
     return [
         attribute
         for attribute in crossed
-        if len(attribute.parts) == _CROSSED or has_two_groups(attribute)
+        if len(attribute.parts) == _PAIR_SIZE or has_two_groups(attribute)
     ]
 
 
 def limit_intersections(
-    posed_criteria: Sequence[PosedCriterion],
+    prepared_criteria: Sequence[PreparedCriterion],
     table: AuditTable,
     policy: Policy,
     attributes: Sequence[AuditedAttribute],
-) -> list[PosedCriterion]:
-    """Return the questions to test, and questions that are skipped and so withhold a pass.
+) -> list[PreparedCriterion]:
+    """Return the questions to test, and skipped ones, which prevent a verdict of pass.
 
-    Binding questions about intersections are tested in their order, up to `MOST_COMPARISONS`
+    Binding questions about intersections are tested in their order, up to
+    `MAX_INTERSECTION_COMPARISONS`
     comparisons; those of three attributes only if two groups can be compared.
     """
     if policy.intersections != "bind":
-        return list(posed_criteria)
+        return list(prepared_criteria)
     found, n_comparisons = [], 0
-    for posed_criterion in posed_criteria:
-        if not (posed_criterion.binding and posed_criterion.attribute.is_intersection):
-            found.append(posed_criterion)
+    for prepared in prepared_criteria:
+        if not (prepared.binding and prepared.attribute.is_intersection):
+            found.append(prepared)
             continue
-        if not posed_criterion.question.pairs and len(posed_criterion.attribute.parts) > _CROSSED:
+        if not prepared.question.pairs and len(prepared.attribute.parts) > _PAIR_SIZE:
             continue
-        n_comparisons += posed_criterion.question.n_comparisons
-        if n_comparisons > MOST_COMPARISONS:
-            n_comparisons -= posed_criterion.question.n_comparisons
+        n_comparisons += prepared.question.n_comparisons
+        if n_comparisons > MAX_INTERSECTION_COMPARISONS:
+            n_comparisons -= prepared.question.n_comparisons
             why = (
-                f"its {posed_criterion.question.n_comparisons:,} comparisons are beyond the "
-                f"{MOST_COMPARISONS:,} that are made of intersections"
+                f"its {prepared.question.n_comparisons:,} comparisons are beyond the "
+                f"{MAX_INTERSECTION_COMPARISONS:,} that are made of intersections"
             )
-            posed_criterion = skipped_finding(
-                posed_criterion.criterion, posed_criterion.attribute, why
-            )
-        found.append(posed_criterion)
+            prepared = skipped_criterion(prepared.criterion, prepared.attribute, why)
+        found.append(prepared)
     crossed = [
         audited_attribute for audited_attribute in attributes if audited_attribute.is_intersection
     ]
@@ -80,10 +79,10 @@ def limit_intersections(
     for criterion in policy.binding:
         if criterion.metric is None:
             continue
-        for attribute, why in find_unasked(criterion, table, policy, crossed):
+        for attribute, why in find_skipped(criterion, table, policy, crossed):
             key = (criterion.metric, criterion.ratio is None, attribute.name)
             if key not in seen:
-                found.append(skipped_finding(criterion, attribute, why))
+                found.append(skipped_criterion(criterion, attribute, why))
             seen.add(key)
     return found
 
@@ -95,29 +94,33 @@ def has_two_groups(attribute: AuditedAttribute) -> bool:
     return sum(n >= ROWS for key, n in sizes.items() if group_label(key) in known) > 1
 
 
-def find_unasked(
+def find_skipped(
     criterion: Criterion, table: AuditTable, policy: Policy, crossed: Sequence[AuditedAttribute]
 ) -> Iterator[tuple[AuditedAttribute, str]]:
     """Yield the intersections that a binding criterion skips although they have enough rows.
 
-    If an intersection has two groups with enough rows, so has every one of fewer attributes. So the
-    first one of four attributes stands for all larger ones, and if none of three attributes has two
-    such groups, none of four has.
+    If an intersection has two groups with enough rows, so does every intersection of a subset of
+    its attributes. So it is enough to look for the first intersection of four attributes, and only
+    where one of three attributes has two such groups.
     """
     if criterion.is_fixed_reference:
         for attribute in crossed:
-            pair = len(attribute.parts) == _CROSSED
-            if pair and any(map(criterion.covers, attribute.parts)) and has_two_groups(attribute):
+            is_pair = len(attribute.parts) == _PAIR_SIZE
+            if (
+                is_pair
+                and any(map(criterion.covers, attribute.parts))
+                and has_two_groups(attribute)
+            ):
                 yield attribute, "criteria with a fixed reference are not asked of intersections"
         return
     names = [name for name in table.feature_names if criterion.covers(name)]
-    three = [set(attribute.parts) for attribute in crossed if len(attribute.parts) == MOST_CROSSED]
-    for some in combinations(names, MOST_CROSSED + 1):
-        if not any(parts < set(some) for parts in three):
+    triples = [set(attribute.parts) for attribute in crossed if len(attribute.parts) == MAX_CROSSED]
+    for four in combinations(names, MAX_CROSSED + 1):
+        if not any(parts < set(four) for parts in triples):
             continue
-        attribute = AuditedAttribute.from_table(table, some, policy)
+        attribute = AuditedAttribute.from_table(table, four, policy)
         if has_two_groups(attribute):
-            yield attribute, f"intersections of more than {MOST_CROSSED} attributes are not asked"
+            yield attribute, f"intersections of more than {MAX_CROSSED} attributes are not asked"
             return
 
 
@@ -143,4 +146,4 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> It
         names = [f"{name}: {_rows(n)}" for name, n in ascending]
         n = len(small)
         name = "small_intersection" if n == 1 else "small_intersections"
-        yield fill_sentence(name, n=f"{n:,}", groups=join_names(names, _MOST_NAMED))
+        yield fill_sentence(name, n=f"{n:,}", groups=join_names(names, _MAX_NAMED))

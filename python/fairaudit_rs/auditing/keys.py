@@ -53,16 +53,7 @@ def unknown_key_error(
     shown = ", ".join(map(repr, accepted))
     return ArgumentError(
         f"{key} is not a key of {where} (its value is {value!r}); "
-        f"{suggest_nearest(str(key), accepted)}"
+        f"{arguments.suggest_nearest(str(key), accepted)}"
         f"accepted: {shown}",
         argument=str(key),
     )
-
-
-def suggest_nearest(name: str, accepted: Iterable[str]) -> str:
-    """Return "did you mean ...? " with the nearest accepted name; "" if none is near."""
-    import difflib
-
-    folded = {word.casefold(): word for word in accepted}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    return f"did you mean {folded[near[0]]!r}? " if near else ""

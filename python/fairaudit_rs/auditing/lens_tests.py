@@ -1,4 +1,4 @@
-"""The comparisons of lenses with a tolerance: a size with limits, or p-values."""
+"""Compare what a lens measured with its tolerance, by confidence limits or p-values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..extremes.comparison import fewest_rows, free_limits
 from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
-from ..permutation.tolerance import pose_tolerance
+from ..permutation.tolerance import prepare_tolerance_question
 from ..report.words import join_names
 from .context import GroupMembership
 from .findings import LensTest
@@ -31,31 +31,37 @@ from .sentences import fill_part
 _OWN, _OTHERS = "own", "others"
 
 
-def of_growth(
-    bound: LensTolerance, result: IndividualResult, low: IndividualResult, high: IndividualResult
+def compare_growth(
+    lens_tolerance: LensTolerance,
+    result: IndividualResult,
+    low: IndividualResult,
+    high: IndividualResult,
 ) -> LensTest:
-    """Return the comparison of the growth of the loss with limits from two results.
+    """Compare the growth of the loss with its tolerance.
 
-    If the upper limit is that of the result itself, its p-value is used too.
+    The lower limit comes from the result ``low``, the upper one from ``high``. If ``high`` is the
+    result itself, its p-value is used too.
     """
     if math.isnan(result.pvalue):
         return LensTest(
             estimate=result.estimate, reason="the ratio of losses has no standard error"
         )
-    is_own = high is result
-    return bound.test_by_limits(
+    from_same_result = high is result
+    return lens_tolerance.test_by_limits(
         LensTest(
             estimate=result.estimate,
             least=max(low.lower_bound, 0.0),
             most=high.upper_bound,
-            p_fail=result.pvalue if is_own else math.nan,
-            adjusted=min(1.0, bound.n_adjusted * result.pvalue) if is_own else math.nan,
+            p_fail=result.pvalue if from_same_result else math.nan,
+            adjusted=min(1.0, lens_tolerance.n_adjusted * result.pvalue)
+            if from_same_result
+            else math.nan,
         )
     )
 
 
-def of_rates(
-    bound: LensTolerance,
+def compare_rates(
+    lens_tolerance: LensTolerance,
     computing: ComputeOptions,
     attribute: AuditedAttribute,
     metric: str,
@@ -63,7 +69,7 @@ def of_rates(
     people: GroupMembership,
     tested: Sequence[Any],
 ) -> tuple[LensTest, ...]:
-    """Return the gap between every group and all others, by the same tests as questions.
+    """Compare the gap between each group and all others with the tolerance, as questions do.
 
     The data determine which group is worst off, so every group counts as a comparison. The
     influence values give the same gap with a delta-method interval, which never decides.
@@ -85,31 +91,31 @@ def of_rates(
         )
         seed = seed_of(computing.seed, "influence", metric, attribute.name)
         try:
-            question = pose_tolerance(
+            question = prepare_tolerance_question(
                 table,
                 known,
-                Tolerance(value=bound.tolerance),
+                Tolerance(value=lens_tolerance.tolerance),
                 n_threads=computing.n_threads,
                 seed=seed,
             )
             tests = question.tests(
-                alpha=bound.policy.alpha,
-                n_tests=bound.n_adjusted,
+                alpha=lens_tolerance.policy.alpha,
+                n_tests=lens_tolerance.n_adjusted,
                 n_resamples=computing.n_resamples,
                 seed=seed,
                 n_threads=computing.n_threads,
             )
         except FairAuditError as error:
-            found.append(_unmeasured(*both, reason_of(error)))
+            found.append(_unmeasured_test(*both, reason_of(error)))
             continue
         if not tests:
             groups = [each for each in question.groups if each.reason]
             lacks = [f"{names[each.group]}: {each.reason}" for each in groups]
-            found.append(_unmeasured(*both, "; ".join(lacks) or str(question.reason)))
+            found.append(_unmeasured_test(*both, "; ".join(lacks) or str(question.reason)))
             continue
         [test] = tests
         found.append(
-            bound.test_by_pvalues(
+            lens_tolerance.test_by_pvalues(
                 LensTest(
                     first=names[test.first.group],
                     second=names[test.second.group],
@@ -134,7 +140,7 @@ def measured_groups(tested: Sequence[Any], tests: Sequence[LensTest]) -> list[An
     return [group for group, test in zip(tested, of_each, strict=True) if test.reason is None]
 
 
-def _unmeasured(first: str, second: str, reason: str) -> LensTest:
+def _unmeasured_test(first: str, second: str, reason: str) -> LensTest:
     return LensTest(first=first, second=second, reason=reason)
 
 
@@ -150,65 +156,68 @@ def measured_pairs(result: ExtremeResult) -> list[tuple[Any, Any]]:
     ]
 
 
-def of_levels(bound: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
-    """Return the difference of worst cases of every pair, with distribution-free limits.
+def compare_levels(lens_tolerance: LensTolerance, result: ExtremeResult) -> tuple[LensTest, ...]:
+    """Compare the worst cases of each pair of groups, by distribution-free limits.
 
     Fitted tails never decide: if a tail mixes two populations, their limits failed 35 % of pairs
     at the tolerance.
     """
     tails = [result.tails[group].problem for group in result.tails]
-    place = {group: i for i, group in enumerate(result.tails)}
-    known = [comparison for comparison in result.comparisons if not comparison.reason]
-    pairs = [(place[comparison.first], place[comparison.second]) for comparison in known]
-    fails, passes = (
+    position = {group: i for i, group in enumerate(result.tails)}
+    measured = [comparison for comparison in result.comparisons if not comparison.reason]
+    pairs = [(position[comparison.first], position[comparison.second]) for comparison in measured]
+    fail_limits, pass_limits = (
         iter(free_limits(tails, pairs, result.horizon, tails[0].call, confidence=level))
-        for level in (bound.fail_level, bound.pass_level)
+        for level in (lens_tolerance.fail_level, lens_tolerance.pass_level)
     )
     return tuple(
-        _unmeasured(
+        _unmeasured_test(
             result.name_of(comparison.first), result.name_of(comparison.second), comparison.reason
         )
         if comparison.reason
-        else bound.test_by_limits(_difference(result, comparison, next(fails), next(passes)))
+        else lens_tolerance.test_by_limits(
+            _level_gap(result, comparison, next(fail_limits), next(pass_limits))
+        )
         for comparison in result.comparisons
     )
 
 
-def rows_of_levels(bound: LensTolerance, result: ExtremeResult) -> str:
+def note_on_required_rows(lens_tolerance: LensTolerance, result: ExtremeResult) -> str:
     """Return a note on the rows required for a verdict if groups have too few; else ""."""
     call = next(iter(result.tails.values())).problem.call
-    passes, fails = (
-        fewest_rows(result.horizon, level, call) for level in (bound.pass_level, bound.fail_level)
+    for_pass, for_fail = (
+        fewest_rows(result.horizon, level, call)
+        for level in (lens_tolerance.pass_level, lens_tolerance.fail_level)
     )
     groups = {group for pair in measured_pairs(result) for group in pair}
-    if all(result.group_sizes[group] >= max(passes, fails) for group in groups):
+    if all(result.group_sizes[group] >= max(for_pass, for_fail) for group in groups):
         return ""
-    return fill_part("why_not_shown", "few_rows", passes=f"{passes:,}", fails=f"{fails:,}")
+    return fill_part("why_not_shown", "few_rows", passes=f"{for_pass:,}", fails=f"{for_fail:,}")
 
 
-def repeats_of_levels(result: ExtremeResult) -> str:
+def note_on_repeated_differences(result: ExtremeResult) -> str:
     """Return a note on groups whose largest differences repeat, as copied rows do; else ""."""
     found = [
-        f"{tail.problem.footing.n_repeated:,} of {tail.problem.k:,} in {result.name_of(group)}"
+        f"{tail.problem.fit_basis.n_repeated:,} of {tail.problem.k:,} in {result.name_of(group)}"
         for group, tail in result.tails.items()
-        if tail.problem.footing.n_repeated
+        if tail.problem.fit_basis.n_repeated
     ]
     return (
         fill_part("why_not_shown", "equal_differences", groups=join_names(found)) if found else ""
     )
 
 
-def _difference(
+def _level_gap(
     result: ExtremeResult,
     pair: TailComparison,
-    fails: tuple[float, float],
-    passes: tuple[float, float],
+    fail_limits: tuple[float, float],
+    pass_limits: tuple[float, float],
 ) -> LensTest:
     """Return a pair with its limits, the group with the higher level first."""
     first, second = pair.first, pair.second
-    least = fails[0]
+    least = fail_limits[0]
     if pair.estimate < 0:
-        first, second, least = second, first, -fails[1]
+        first, second, least = second, first, -fail_limits[1]
     return LensTest(
         first=result.name_of(first),
         second=result.name_of(second),
@@ -218,5 +227,5 @@ def _difference(
         second_n=result.group_sizes[second],
         estimate=abs(pair.estimate),
         least=max(least, 0.0),
-        most=max(passes[1], -passes[0]),
+        most=max(pass_limits[1], -pass_limits[0]),
     )

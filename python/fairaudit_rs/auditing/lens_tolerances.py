@@ -1,10 +1,10 @@
 """The tolerances of lenses: the number of their tests, and the levels of their verdicts.
 
-A test of a lens fails at the level alpha / m, with m the comparisons of all binding questions and
-all binding lenses. Holm's adjustment of the questions counts these tests as comparisons that are
-not rejected. Holm's method on all comparisons together would reject every test that a lens rejects
-at alpha / m, and every question that is rejected here: so a false fail occurs in at most a share
-alpha of audits. A pass needs every comparison at the level alpha, without adjustment.
+A test of a lens fails at the level alpha / m, with m the number of comparisons of all binding
+questions and lenses. Holm's adjustment of the questions counts these tests as comparisons that are
+not rejected. Holm's method on all comparisons together would reject whatever is rejected here, so
+a false fail occurs in at most a share alpha of audits. A pass needs every comparison at the level
+alpha, without adjustment.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, LensTest
 from .policy import Policy
-from .questions import AuditedAttribute, PosedCriterion
+from .questions import AuditedAttribute, PreparedCriterion
 from .sentences import fill_part
 
 #: Replicates of the individual lens, unless the number of comparisons requires more.
-_ENOUGH = 999
+_USUAL_RESAMPLES = 999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class LensTolerance:
 
     criterion: Criterion
     policy: Policy
-    #: Comparisons that are judged together.
+    #: Number of comparisons that share the level alpha.
     n_tests: int
 
     @property
@@ -54,7 +54,7 @@ class LensTolerance:
         return max(self.n_tests, 1) if self.policy.adjustment == "holm" else 1
 
     @property
-    def each(self) -> float:
+    def comparison_alpha(self) -> float:
         """The level at which one comparison fails."""
         return self.policy.alpha / self.n_adjusted
 
@@ -65,7 +65,7 @@ class LensTolerance:
         Both sides together have the error rate alpha / m. With one-sided limits at alpha / m and a
         small tolerance there would be twice as many false fails: below -tol and above tol.
         """
-        return 1 - self.each
+        return 1 - self.comparison_alpha
 
     @property
     def pass_level(self) -> float:
@@ -89,7 +89,7 @@ class LensTolerance:
                 f"least {needed:,}",
                 argument="n_resamples",
             )
-        return min(given, max(needed, _ENOUGH))
+        return min(given, max(needed, _USUAL_RESAMPLES))
 
     def give_verdict(self, found: LensFinding) -> LensFinding:
         """Return a finding with its verdict; a lens that was not run is not measurable."""
@@ -140,7 +140,7 @@ class LensTolerance:
         if test.reason is not None:
             return test
         word: Verdict = "inconclusive"
-        if verdict.rejects_at(test.p_fail, self.each):
+        if verdict.rejects_at(test.p_fail, self.comparison_alpha):
             word = "fail"
         elif verdict.rejects_at(test.p_pass, self.policy.alpha):
             word = "pass"
@@ -154,7 +154,7 @@ class LensTolerances:
     policy: Policy
     #: Number of tests by lens and attribute, for criteria with a tolerance.
     counts: Mapping[tuple[str, str], int]
-    #: Comparisons of all binding questions and lenses.
+    #: Number of comparisons of all binding questions and lenses.
     n_tests: int = 0
 
     @classmethod
@@ -162,24 +162,26 @@ class LensTolerances:
         cls,
         policy: Policy,
         attributes: Sequence[AuditedAttribute],
-        posed_criteria: Sequence[PosedCriterion],
-        able: Collection[str],
+        prepared_criteria: Sequence[PreparedCriterion],
+        runnable: Collection[str],
     ) -> LensTolerances:
         """Count the tests beforehand, by the sizes of groups and not by their values.
 
-        ``able`` are the lenses that can run.
+        ``runnable`` are the lenses that can run.
         """
         counts: dict[tuple[str, str], int] = {}
         for criterion in policy.criteria:
             lens = criterion.lens
-            if lens is None or criterion.tolerance is None or lens not in able:
+            if lens is None or criterion.tolerance is None or lens not in runnable:
                 continue
             if lens == "individual":
                 counts[lens, attribute_name([attribute.name for attribute in attributes])] = 1
                 continue
             for attribute in attributes:
                 if criterion.covers(attribute.name):
-                    counts[lens, attribute.name] = _n_tests(lens, attribute, policy, posed_criteria)
+                    counts[lens, attribute.name] = _n_tests(
+                        lens, attribute, policy, prepared_criteria
+                    )
         return cls(policy=policy, counts=counts)
 
     @property
@@ -192,7 +194,7 @@ class LensTolerances:
             if (criterion := criteria[key]) and criterion.binding
         )
 
-    def lens(self, lens: str, attribute: str) -> LensTolerance | None:
+    def find(self, lens: str, attribute: str) -> LensTolerance | None:
         """Return the tolerance of a lens for an attribute; None if it has none."""
         criterion = self._criterion(lens, attribute)
         if criterion is None or criterion.tolerance is None:
@@ -213,17 +215,22 @@ class LensTolerances:
 
 
 def _n_tests(
-    lens: str, attribute: AuditedAttribute, policy: Policy, posed_criteria: Sequence[PosedCriterion]
+    lens: str,
+    attribute: AuditedAttribute,
+    policy: Policy,
+    prepared_criteria: Sequence[PreparedCriterion],
 ) -> int:
     """Return the maximum number of comparisons of a lens for an attribute."""
     if lens == "influence":
-        n = len(comparable_groups(posed_criteria, rate_of(policy, attribute), attribute))
+        n = len(
+            comparable_groups(prepared_criteria, first_supported_rate(policy, attribute), attribute)
+        )
         # Two groups share one gap.
         return 1 if n == 2 else n
     return math.comb(len(large_groups(attribute, FEWEST_ROWS if lens == "extremes" else ROWS)), 2)
 
 
-def rate_of(policy: Policy, attribute: AuditedAttribute) -> str:
+def first_supported_rate(policy: Policy, attribute: AuditedAttribute) -> str:
     """Return the first metric about an attribute that influence supports, binding ones first.
 
     "" if there is none.
@@ -239,10 +246,10 @@ def rate_of(policy: Policy, attribute: AuditedAttribute) -> str:
 
 
 def comparable_groups(
-    posed_criteria: Sequence[PosedCriterion], metric: str, attribute: AuditedAttribute
+    prepared_criteria: Sequence[PreparedCriterion], metric: str, attribute: AuditedAttribute
 ) -> list[Any]:
     """Return the groups that a question about a metric can test in an attribute."""
-    for criterion in posed_criteria:
+    for criterion in prepared_criteria:
         if (criterion.metric.name, criterion.attribute.name) == (metric, attribute.name):
             return groups_of_eligible_size(criterion.question.groups)
     return []

@@ -1,4 +1,4 @@
-"""The sentences and table rows of lenses that have a verdict."""
+"""Write the sentences and table rows about lenses that have a verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LensWording(NumberStyle):
     ) -> None:
         super().__init__(alpha, n_tests, adjusts)
         #: The findings with a tolerance, the binding ones first.
-        self.judged = sorted(
+        self.with_tolerance = sorted(
             (finding for finding in findings if finding.tolerance is not None),
             key=lambda finding: not finding.binding,
         )
@@ -33,13 +33,15 @@ class LensWording(NumberStyle):
     @property
     def binding(self) -> list[LensFinding]:
         """The binding findings."""
-        return [finding for finding in self.judged if finding.binding]
+        return [finding for finding in self.with_tolerance if finding.binding]
 
     @property
     def beyond(self) -> list[LensFinding]:
         """The informational findings beyond their tolerance."""
         return [
-            finding for finding in self.judged if not finding.binding and finding.verdict == "fail"
+            finding
+            for finding in self.with_tolerance
+            if not finding.binding and finding.verdict == "fail"
         ]
 
     def binding_with_verdict(self, verdict: Verdict) -> list[LensFinding]:
@@ -49,8 +51,8 @@ class LensWording(NumberStyle):
     # -- verdicts ----------------------------------------------------------------------------
 
     def fail(self, finding: LensFinding) -> str:
-        """Return the sentence of a fail."""
-        test, limit = self._known(finding)
+        """Return the sentence about a fail."""
+        test, limit = self._deciding_test_and_limit(finding)
         parts = {
             "attribute": finding.attribute,
             "tolerance": limit,
@@ -87,8 +89,8 @@ class LensWording(NumberStyle):
         )
 
     def passed(self, finding: LensFinding) -> str:
-        """Return the sentence of a pass, with the upper bound."""
-        test, limit = self._known(finding)
+        """Return the sentence about a pass, with the upper bound."""
+        test, limit = self._deciding_test_and_limit(finding)
         between = ""
         if test.first is not None:
             between = fill_part("between", "between", first=test.first, second=test.second)
@@ -108,8 +110,8 @@ class LensWording(NumberStyle):
         )
 
     def undecided(self, finding: LensFinding) -> str:
-        """Return the sentence of an open verdict, with the estimate and the upper bound."""
-        test, limit = self._known(finding)
+        """Return the sentence about an inconclusive lens, with the estimate and the upper bound."""
+        test, limit = self._deciding_test_and_limit(finding)
         parts = {
             "attribute": finding.attribute,
             "lens_title": self._title(finding),
@@ -143,7 +145,7 @@ class LensWording(NumberStyle):
         )
 
     def lacking(self, finding: LensFinding) -> str:
-        """Return the sentence of a lens that could not be measured, with the reason."""
+        """Return the sentence about a lens that could not be measured, with the reason."""
         about = fill_part("of_attribute", "of_attribute", attribute=finding.attribute)
         return fill_sentence(
             "lacking_lens",
@@ -153,20 +155,20 @@ class LensWording(NumberStyle):
         )
 
     def silent(self) -> Iterator[str]:
-        """Yield a sentence on groups without a test, for lenses that tested other groups."""
-        for criterion in self.binding:
-            compared = [test for test in criterion.tests if test.reason is None]
+        """Yield a sentence about untested groups for each lens that tested other groups."""
+        for finding in self.binding:
+            compared = [test for test in finding.tests if test.reason is None]
             measured = {name for test in compared for name in (test.first, test.second)}
             lacks = {
                 test.reason
-                for test in criterion.tests
+                for test in finding.tests
                 if test.reason and not {test.first, test.second} <= measured
             }
             if measured and lacks:
                 yield fill_sentence(
                     "silent_lens",
-                    attribute=criterion.attribute,
-                    lens=criterion.lens,
+                    attribute=finding.attribute,
+                    lens=finding.lens,
                     reasons="; ".join(sorted(filter(None, lacks))),
                 )
 
@@ -179,7 +181,7 @@ class LensWording(NumberStyle):
             return [*head, "", "", "", "", why, "", ""]
         groups = ["", "", ""]
         if test.first is not None:
-            ends = [self._of(finding, test, 1), self._of(finding, test, 0)]
+            ends = [self._group_text(finding, test, 1), self._group_text(finding, test, 0)]
             groups = [*ends, f"{test.second}, {test.first}"]
         fails = finding.verdict == "fail"
         bound = test.least if fails else test.most
@@ -191,8 +193,8 @@ class LensWording(NumberStyle):
 
     # -- parts -------------------------------------------------------------------------------
 
-    def _known(self, finding: LensFinding) -> tuple[LensTest, str]:
-        """Return the comparison that a sentence names, and its tolerance in words."""
+    def _deciding_test_and_limit(self, finding: LensFinding) -> tuple[LensTest, str]:
+        """Return the comparison that decides the verdict, and its tolerance in words."""
         test = finding.telling
         assert test is not None
         assert finding.tolerance is not None
@@ -212,26 +214,28 @@ class LensWording(NumberStyle):
             return fill_part("lens_title", "influence_of_rate", rate=_plain(finding.metric))
         return fill_part("lens_title", finding.lens)
 
-    def _of(self, finding: LensFinding, test: LensTest, place: int) -> str:
+    def _group_text(self, finding: LensFinding, test: LensTest, position: int) -> str:
         """Return a group with its value and rows, as in tables."""
-        name, value, n = _side(finding, test, place)
+        name, value, n = _side(finding, test, position)
         return f"{name} {value}" if n is None else f"{name} {value} of {n:,}"
 
 
-def _side(finding: LensFinding, test: LensTest, place: int) -> tuple[str | None, str, int | None]:
+def _side(
+    finding: LensFinding, test: LensTest, position: int
+) -> tuple[str | None, str, int | None]:
     """Return the name, value and rows of the first or the second group."""
     name, value, n = (
         (test.first, test.first_value, test.first_n),
         (test.second, test.second_value, test.second_n),
-    )[place]
+    )[position]
     return name, share(value) if finding.is_share else number(value), n
 
 
 def _sides(finding: LensFinding, test: LensTest) -> dict[str, str]:
-    """Return both groups of a comparison as parts of a sentence; the first has the higher value."""
+    """Return both groups of a comparison as parts of a sentence, first the one of higher value."""
     parts: dict[str, str] = {}
-    for place, end in enumerate(("high", "low")):
-        name, value, n = _side(finding, test, place)
+    for position, end in enumerate(("high", "low")):
+        name, value, n = _side(finding, test, position)
         assert n is not None
         parts |= {f"{end}_group": str(name), f"{end}_value": value, f"{end}_n": f"{n:,}"}
     return parts

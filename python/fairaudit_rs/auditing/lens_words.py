@@ -1,4 +1,4 @@
-"""The sentences of informational lenses: the effect, its size, and what it does not show.
+"""Write the sentences about informational lenses: the effect, its size, and what it does not show.
 
 P-values appear only in tables.
 """
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ..projection.result import ProjectionResult
 
 
-def _level(confidence: float) -> str:
+def _confidence_text(confidence: float) -> str:
     return f"{100 * confidence:g} % confidence"
 
 
-def _found(name: str, **parts: object) -> str:
+def _lens_sentence(name: str, **parts: object) -> str:
     return fill_part("lens_found", name, **parts)
 
 
-def of_projection(result: ProjectionResult) -> str:
+def describe_projection(result: ProjectionResult) -> str:
     """Return the result of the projection; it can never show that there is no gap."""
     shown = rejects_at(result.pvalue, 1 - result.confidence_level)
-    return _found("departs" if shown else "departs_not_shown", notion=result.notion)
+    return _lens_sentence("departs" if shown else "departs_not_shown", notion=result.notion)
 
 
-def of_individual(result: IndividualResult, metric: str) -> str:
+def describe_growth(result: IndividualResult, metric: str) -> str:
     """Return the growth of the loss between similar people, with the fair metric."""
     value, low, high = numbers(result.estimate, result.lower_bound, result.upper_bound)
     name = "grows_open"
@@ -41,23 +41,23 @@ def of_individual(result: IndividualResult, metric: str) -> str:
         name = "grows_more"
     elif result.upper_bound < result.delta:
         name = "grows_less"
-    return _found(
+    return _lens_sentence(
         name,
         growth=value,
         likeness=metric,
         low=low,
         high=high,
-        level=_level(result.confidence_level),
+        level=_confidence_text(result.confidence_level),
         delta=f"{result.delta:g}",
     )
 
 
-def of_influence(result: InfluenceResult, first: str, second: str) -> str:
+def describe_influence(result: InfluenceResult, first: str, second: str) -> str:
     """Return the gap of a group and the features that are significantly related to it."""
     low, high = result.confidence_interval
     value, *ends = numbers(result.estimate, low, high)
     has_direction = low > 0 or high < 0
-    return _found(
+    return _lens_sentence(
         "influence",
         rate=result.metric.replace("_", " "),
         first=first,
@@ -65,14 +65,14 @@ def of_influence(result: InfluenceResult, first: str, second: str) -> str:
         gap=value,
         low=ends[0],
         high=ends[1],
-        level=_level(result.confidence_level),
-        features_found=of_features(result)
+        level=_confidence_text(result.confidence_level),
+        features_found=describe_features(result)
         if has_direction
         else fill_part("features_found", "no_direction"),
     )
 
 
-def of_features(result: InfluenceResult) -> str:
+def describe_features(result: InfluenceResult) -> str:
     """Return the features that are significantly related to a gap of known sign."""
     alpha = 1 - result.confidence_level
 
@@ -85,12 +85,14 @@ def of_features(result: InfluenceResult) -> str:
         ]
         return join_names(list(dict.fromkeys(found)))
 
-    own, alone = shown(False), shown(True)
-    name = ("both" if alone else "features") if own else ("moving" if alone else "none")
-    return fill_part("features_found", name, features=own, moving=alone)
+    marginal, held_fixed = shown(False), shown(True)
+    name = (
+        ("both" if held_fixed else "features") if marginal else ("moving" if held_fixed else "none")
+    )
+    return fill_part("features_found", name, features=marginal, moving=held_fixed)
 
 
-def of_extremes(result: ExtremeResult) -> str:
+def describe_extremes(result: ExtremeResult) -> str:
     """Return the worst cases of the worst group, and the clearest difference of two groups."""
     pair = result.clearest
     low, high = result.confidence_interval
@@ -113,7 +115,7 @@ def of_extremes(result: ExtremeResult) -> str:
             "n_groups": f"{len(known)}",
         }
     shown = rejects_at(result.pvalue, 1 - result.confidence_level)
-    return _found(
+    return _lens_sentence(
         "extremes_of_several" if parts else "extremes_of_two",
         horizon=f"{result.horizon:,.0f}",
         first=names[0],
@@ -122,7 +124,7 @@ def of_extremes(result: ExtremeResult) -> str:
         second_level=second,
         gap=gap,
         limits=limits_text(low, high, (ends[0], ends[1])),
-        level=_level(result.confidence_level),
+        level=_confidence_text(result.confidence_level),
         differ_shown=fill_part("differ_shown", "shown" if shown else "not_shown"),
         **parts,
     )

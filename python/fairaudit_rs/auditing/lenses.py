@@ -14,7 +14,7 @@ from ..data.tables import AuditTable
 from ..errors import FairAuditError
 from ..literals import Evidence, LensName, NotionName
 from ..permutation.comparison import ComparisonSettings, compare_groups, visited_rows
-from ..permutation.question import PermutationQuestion, pose_metric
+from ..permutation.question import PermutationQuestion, prepare_question
 from ..permutation.result import PermutationResult
 from ..projection.lens import project_table
 from ..projection.result import ProjectionResult
@@ -23,7 +23,7 @@ from .context import AuditContext, ModelInputs, design_refusal
 from .findings import LensFinding, LensTest, QuestionFinding, not_run
 from .lens_tolerances import LensTolerance, large_groups
 from .policy import Policy
-from .questions import AuditedAttribute, ComputeOptions, PosedCriterion
+from .questions import AuditedAttribute, ComputeOptions, PreparedCriterion
 from .refusals import reason_of
 from .seeds import seed_of
 
@@ -62,21 +62,23 @@ def available_lenses(policy: Policy, given: ModelInputs, table: AuditTable) -> l
     ]
 
 
-def run_lenses(setting: AuditContext, threshold: float) -> LensRun:
+def run_lenses(context: AuditContext, threshold: float) -> LensRun:
     """Run the lenses of a policy other than its questions; return findings and results."""
     findings, results = [], {}
-    for lens in wanted_lenses(setting.policy):
+    for lens in wanted_lenses(context.policy):
         runs: Iterator[tuple[LensFinding, Any]] = iter(())
         if lens == "projection":
-            runs = _run_projections(setting, threshold)
+            runs = _run_projections(context, threshold)
         elif lens != "permutation":
-            runs = _run_model_lens(lens, setting)
+            runs = _run_model_lens(lens, context)
         for finding, result in runs:
             if result is not None:
                 warnings = dict.fromkeys((*result.warnings, *finding.warnings))
                 finding = replace(finding, warnings=tuple(warnings))
-            bound = setting.bound(lens, finding.attribute)
-            findings.append(finding if bound is None else bound.give_verdict(finding))
+            lens_tolerance = context.lens_tolerance(lens, finding.attribute)
+            findings.append(
+                finding if lens_tolerance is None else lens_tolerance.give_verdict(finding)
+            )
             if result is not None:
                 results[f"{lens}: {finding.metric} by {finding.attribute}"] = result
     return findings, results
@@ -84,7 +86,7 @@ def run_lenses(setting: AuditContext, threshold: float) -> LensRun:
 
 def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str | None:
     """Return the inputs that a lens needs and does not have; None if it has all."""
-    has_model = given.model is not None and given.form is not None
+    has_model = given.model is not None and given.feature_table is not None
     needed = {
         "projection": (
             None
@@ -93,7 +95,9 @@ def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str
         ),
         "individual": None if has_model else "a model and X, its rows: see individual_test",
         "influence": (
-            None if given.form is not None else "X, the features to look at: see influence_audit"
+            None
+            if given.feature_table is not None
+            else "X, the features to look at: see influence_audit"
         ),
         "extremes": (
             None
@@ -104,9 +108,9 @@ def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str
     return needed.get(lens)
 
 
-def _run_model_lens(lens: LensName, setting: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
+def _run_model_lens(lens: LensName, context: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
     """Run a lens that needs a model or features; without them return the reason."""
-    needed = missing_inputs(lens, setting.given, setting.roles)
+    needed = missing_inputs(lens, context.given, context.roles)
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
     # Imported here, because most audits do not need these modules.
@@ -117,33 +121,33 @@ def _run_model_lens(lens: LensName, setting: AuditContext) -> Iterator[tuple[Len
         "influence": model_lenses.run_influence,
         "extremes": model_lenses.run_extremes,
     }[lens]
-    return run_lens(setting)
+    return run_lens(context)
 
 
-def _run_projections(setting: AuditContext, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
+def _run_projections(context: AuditContext, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
     """Project the scores to the nearest fair ones, for each attribute."""
-    computing = setting.computing
-    for attribute in setting.attributes:
+    computing = context.computing
+    for attribute in context.attributes:
         roles = attribute.table.roles
         notion: NotionName = "equal_opportunity" if "y_true" in roles else "statistical_parity"
-        why = setting.why_not("projection")
+        why = context.why_not("projection")
         if (
             why is None
-            and (needed := missing_inputs("projection", setting.given, roles)) is not None
+            and (needed := missing_inputs("projection", context.given, roles)) is not None
         ):
             why = f"needs {needed}"
         if why is not None:
             yield not_run("projection", attribute.name, why, notion), None
             continue
         finding, result = _project_attribute(
-            attribute, notion, threshold, computing, setting.confidence
+            attribute, notion, threshold, computing, context.confidence
         )
-        bound = setting.bound("projection", attribute.name)
-        if bound is not None:
+        lens_tolerance = context.lens_tolerance("projection", attribute.name)
+        if lens_tolerance is not None:
             finding = _add_verdict(
                 finding,
-                bound,
-                setting,
+                lens_tolerance,
+                context,
                 attribute,
                 partial(_project_pair, attribute, notion, threshold),
             )
@@ -181,15 +185,15 @@ def _project_attribute(
         high=high,
         pvalue=result.pvalue,
         reason=result.inconclusive,
-        told="" if result.inconclusive else words.of_projection(result),
+        told="" if result.inconclusive else words.describe_projection(result),
     )
     return finding, result
 
 
 def _add_verdict(
     finding: LensFinding,
-    bound: LensTolerance,
-    setting: AuditContext,
+    lens_tolerance: LensTolerance,
+    context: AuditContext,
     attribute: AuditedAttribute,
     project_pair: Callable[..., ProjectionResult],
 ) -> LensFinding:
@@ -201,7 +205,7 @@ def _add_verdict(
     warnings: list[str] = []
     for pair in combinations(large_groups(attribute), 2):
         try:
-            result = project_pair(pair, bound.tolerance, setting.computing)
+            result = project_pair(pair, lens_tolerance.tolerance, context.computing)
         except FairAuditError as error:
             tests.append(_no_departure(attribute, pair, reason_of(error)))
             continue
@@ -210,10 +214,10 @@ def _add_verdict(
             tests.append(_no_departure(attribute, pair, result.inconclusive))
             continue
         measured |= set(pair)
-        tests.append(bound.test_by_pvalues(_describe_departure(attribute, result)))
+        tests.append(lens_tolerance.test_by_pvalues(_describe_departure(attribute, result)))
     # If pairs can be projected, it does not matter whether all groups together can.
     reason = None if measured else finding.reason
-    coverage = setting.coverage(attribute, measured)
+    coverage = context.coverage(attribute, measured)
     return replace(
         finding, tests=tuple(tests), coverage=coverage, reason=reason, warnings=tuple(warnings)
     )
@@ -270,7 +274,7 @@ def _describe_departure(attribute: AuditedAttribute, result: ProjectionResult) -
 
 
 def with_evidence(
-    posed_criteria: Sequence[PosedCriterion],
+    prepared_criteria: Sequence[PreparedCriterion],
     findings: Sequence[QuestionFinding],
     evidence: Evidence,
     computing: ComputeOptions,
@@ -279,9 +283,9 @@ def with_evidence(
 
     Only pairs of groups that a question compared are tested, as with a reference.
     """
-    wanted: dict[str, list[tuple[PosedCriterion, QuestionFinding]]] = {}
+    wanted: dict[str, list[tuple[PreparedCriterion, QuestionFinding]]] = {}
     names: list[str | None] = []
-    for criterion, finding in zip(posed_criteria, findings, strict=True):
+    for criterion, finding in zip(prepared_criteria, findings, strict=True):
         fails = finding.binding and finding.verdict == "fail"
         is_wanted = evidence == "permutation" or (fails and evidence == "failures")
         name = (
@@ -306,7 +310,7 @@ def _pvalue_of(result: PermutationResult | None) -> float:
 
 
 def _run_permutations(
-    questions: Sequence[tuple[PosedCriterion, QuestionFinding]], computing: ComputeOptions
+    questions: Sequence[tuple[PreparedCriterion, QuestionFinding]], computing: ComputeOptions
 ) -> PermutationResult | None:
     """Return the permutation test of the groups that questions compared; None without a test.
 
@@ -315,7 +319,7 @@ def _run_permutations(
     criterion, finding = questions[0]
     metric, attribute = criterion.metric, criterion.attribute
     groups = [group.group for group in finding.tested]
-    if len(groups) < 2 or criterion.question.posed is None:
+    if len(groups) < 2 or criterion.question.prepared is None:
         return None
     seed = seed_of(computing.seed, "evidence", metric.name, attribute.name)
     settings = ComparisonSettings.checked(
@@ -331,9 +335,9 @@ def _run_permutations(
         n_threads=computing.n_threads,
         progress=computing.callback,
     )
-    posed = _posed_for_permutations(criterion, groups)
-    if posed is None:
-        posed = pose_metric(
+    prepared = _prepared_for_permutations(criterion, groups)
+    if prepared is None:
+        prepared = prepare_question(
             attribute.table,
             metric,
             groups=groups,
@@ -342,57 +346,57 @@ def _run_permutations(
             n_threads=settings.n_threads,
             seed=settings.seed,
         )
-    posed = posed.of_pairs(_pairs_to_test(questions, groups))
-    if not _is_long(posed, settings.n_resamples):
-        return compare_groups(posed, settings, _ADVICE)
-    result = compare_groups(posed, replace(settings, adaptive=True), _ADVICE)
+    prepared = prepared.of_pairs(_pairs_to_test(questions, groups))
+    if not _is_long(prepared, settings.n_resamples):
+        return compare_groups(prepared, settings, _ADVICE)
+    result = compare_groups(prepared, replace(settings, adaptive=True), _ADVICE)
     note = _STOPS_EARLY.format(n_resamples=settings.n_resamples)
     return replace(result, warnings=(*result.warnings, note))
 
 
-def _is_long(posed: PermutationQuestion, n_resamples: int) -> bool:
+def _is_long(prepared: PermutationQuestion, n_resamples: int) -> bool:
     """Return whether all replicates of a permutation test would take long, by its size."""
-    if posed.problem.drawing_engine != "stream":
+    if prepared.problem.drawing_engine != "stream":
         return False
-    of_pairs, of_all = visited_rows(posed.problem, posed.pairs)
+    of_pairs, of_all = visited_rows(prepared.problem, prepared.pairs)
     return n_resamples * (sum(of_pairs) + of_all) > _MOST_VISITED
 
 
-def _posed_for_permutations(
-    criterion: PosedCriterion, groups: Sequence[Any]
+def _prepared_for_permutations(
+    criterion: PreparedCriterion, groups: Sequence[Any]
 ) -> PermutationQuestion | None:
-    """Return the posed question of a criterion if a test of equality can reuse it, else None.
+    """Return the prepared question of a criterion if a test of equality can reuse it, else None.
 
     It cannot if the metric has its own strata: an audit exchanges all rows, a test of equality only
     rows of the same stratum. Nor can it for metrics of functions, whose problem has the seed.
     """
-    posed, kind = criterion.question.posed, criterion.metric.kind
+    prepared, kind = criterion.question.prepared, criterion.metric.kind
     own_strata = criterion.metric.conditions_on is not None and not criterion.attribute.table.strata
-    if posed is None or own_strata or kind.reads == "function":
+    if prepared is None or own_strata or kind.reads == "function":
         return None
-    keys = posed.problem.keys
+    keys = prepared.problem.keys
     if [group_label(key) for key in keys] != list(groups):
         return None
-    return replace(posed, pairs=pairs_of(keys, None), left_out=())
+    return replace(prepared, pairs=pairs_of(keys, None), left_out=())
 
 
 def _pairs_to_test(
-    questions: Sequence[tuple[PosedCriterion, QuestionFinding]], groups: Sequence[Any]
+    questions: Sequence[tuple[PreparedCriterion, QuestionFinding]], groups: Sequence[Any]
 ) -> set[frozenset[Any]]:
     """Return the pairs of groups that could fail in one of these questions; if none, all pairs."""
     pairs = set()
     for question, finding in questions:
-        keys = [] if question.question.posed is None else question.question.posed.problem.keys
+        keys = [] if question.question.prepared is None else question.question.prepared.problem.keys
         only_pass = {
             frozenset(group_label(keys[i]) for i in pair) for pair in question.question.pass_only
         }
         of_groups = (frozenset(group.group for group in pair.test.groups) for pair in finding.pairs)
         pairs |= set(of_groups) - only_pass
     for question, finding in questions:
-        posed = question.question.posed
-        if not finding.pairs and posed is not None:
+        prepared = question.question.prepared
+        if not finding.pairs and prepared is not None:
             # Without a tolerance a question has the pairs whose values are shown.
-            keys = [group_label(key) for key in posed.problem.keys]
-            pairs |= {frozenset((keys[i], keys[j])) for i, j in posed.pairs}
+            keys = [group_label(key) for key in prepared.problem.keys]
+            pairs |= {frozenset((keys[i], keys[j])) for i, j in prepared.pairs}
     everything = {frozenset(pair) for pair in combinations(groups, 2)}
     return pairs & everything or everything

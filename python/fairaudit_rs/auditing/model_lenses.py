@@ -1,4 +1,4 @@
-"""The lenses influence and extremes in an audit."""
+"""Run the lenses influence and extremes of an audit, and return their findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..errors import (
     TooManyValuesError,
 )
 from ..extremes.attribute import read_attribute
-from ..extremes.forms import FeatureForm
+from ..extremes.feature_tables import FeatureTable
 from ..extremes.lens import extreme_test
 from ..influence.lens import influence_audit
 from ..influence.rates import RATES
@@ -26,19 +26,19 @@ from . import lens_words as words
 from .context import AuditContext, GroupMembership, Positions
 from .findings import LensFinding, QuestionFinding, not_run
 from .lens_tests import (
+    compare_levels,
+    compare_rates,
     measured_groups,
     measured_pairs,
-    of_levels,
-    of_rates,
-    repeats_of_levels,
-    rows_of_levels,
+    note_on_repeated_differences,
+    note_on_required_rows,
 )
-from .lens_tolerances import groups_of_eligible_size, rate_of
+from .lens_tolerances import first_supported_rate, groups_of_eligible_size
 from .questions import AuditedAttribute
 from .refusals import reason_of
 
-#: Features are regressed on each other only up to this number of rows times squared features.
-MOST_REGRESSED = 20_000_000
+#: Features are regressed on each other only if rows times squared features are at most this.
+MAX_REGRESSION_SIZE = 20_000_000
 
 
 LensOutcome = tuple[LensFinding, Any]
@@ -54,58 +54,59 @@ def _try_lens(
         return not_run(lens, attribute, reason_of(error), metric), None
 
 
-def _take_rows(form: FeatureForm, rows: Positions) -> Any:
+def _take_rows(feature_table: FeatureTable, rows: Positions) -> Any:
     """Return rows of features; if these are all rows, the original with its index."""
-    return form.given if len(rows) == form.n_rows else form.take(rows)
+    return feature_table.given if len(rows) == feature_table.n_rows else feature_table.take(rows)
 
 
 # -- influence ---------------------------------------------------------------------------------
 
 
-def run_influence(setting: AuditContext) -> Iterator[LensOutcome]:
+def run_influence(context: AuditContext) -> Iterator[LensOutcome]:
     """Find the features related to the gap of the worst-off group, for each attribute."""
-    form = setting.given.form
-    assert form is not None
-    for attribute in setting.attributes:
-        metric = rate_of(setting.policy, attribute)
-        why = setting.why_not("influence")
+    feature_table = context.given.feature_table
+    assert feature_table is not None
+    for attribute in context.attributes:
+        metric = first_supported_rate(context.policy, attribute)
+        why = context.why_not("influence")
         if why is None and not metric:
             why = f"the policy asks for none of {', '.join(RATES)} by {attribute.name}"
-        if why is None and "y_pred" not in setting.roles:
+        if why is None and "y_pred" not in context.roles:
             why = "needs decisions"
         if why is not None:
             yield not_run("influence", attribute.name, why, metric), None
             continue
-        make = partial(_explain_gap, setting, attribute, metric, form)
+        make = partial(_explain_gap, context, attribute, metric, feature_table)
         yield _try_lens(make, "influence", attribute.name, metric)
 
 
 def _explain_gap(
-    setting: AuditContext, attribute: AuditedAttribute, metric: str, form: FeatureForm
+    context: AuditContext, attribute: AuditedAttribute, metric: str, feature_table: FeatureTable
 ) -> LensOutcome:
-    target = _find_worst_group(setting.questions, attribute, metric)
+    """Run the influence lens on the gap of the worst-off group of an attribute."""
+    target = _find_worst_group(context.questions, attribute, metric)
     people = GroupMembership.from_attribute(attribute)
-    columns = [name for name in ("y_true", "y_pred") if name in setting.roles]
-    found = attribute.table.rows(columns=columns, pos_label=setting.computing.pos_label).columns
+    columns = [name for name in ("y_true", "y_pred") if name in context.roles]
+    found = attribute.table.rows(columns=columns, pos_label=context.computing.pos_label).columns
     decided: dict[str, Any] = {name: found[name][people.rows].astype(np.int64) for name in columns}
-    n, width = len(people.rows), form.n_columns
+    n, width = len(people.rows), feature_table.n_columns
 
     def run_with(model: Any) -> Any:
         return influence_audit(
             decided.get("y_true"),
             decided["y_pred"],
-            X=_take_rows(form, people.rows),
+            X=_take_rows(feature_table, people.rows),
             model=model,
             sensitive_features={attribute.name: people.names},
             missing="keep_texts",
             target=target,
             metric=metric,
-            **setting.options("influence", metric, attribute.name),
+            **context.options("influence", metric, attribute.name),
         )
 
     notes = []
-    model = setting.given.model
-    if model is not None and n * width**2 > MOST_REGRESSED:
+    model = context.given.model
+    if model is not None and n * width**2 > MAX_REGRESSION_SIZE:
         notes.append(f"without the model: {n:,} rows of {width:,} features are too many for it")
         model = None
     try:
@@ -114,7 +115,7 @@ def _explain_gap(
         reason = reason_of(error)
         if model is None:
             raise
-        # The features related to the gap need no model; those that move decisions do.
+        # Without the model, the marginal scores can still be computed.
         result = run_with(None)
         notes.append(f"without the model: {reason}")
     low, high = result.confidence_interval
@@ -133,14 +134,16 @@ def _explain_gap(
         pvalue=result.pvalue,
         reason="too few rows for an interval" if math.isnan(low) else None,
         note="; ".join(notes),
-        told="" if math.isnan(low) else words.of_influence(result, first, second),
+        told="" if math.isnan(low) else words.describe_influence(result, first, second),
     )
-    bound = setting.bound("influence", attribute.name)
-    if bound is not None:
-        tested = groups_of_eligible_size(_question(setting.questions, attribute, metric).groups)
-        tests = of_rates(bound, setting.computing, attribute, metric, decided, people, tested)
-        coverage = setting.coverage(attribute, measured_groups(tested, tests))
-        features = words.of_features(result) if low > 0 or high < 0 else ""
+    lens_tolerance = context.lens_tolerance("influence", attribute.name)
+    if lens_tolerance is not None:
+        tested = groups_of_eligible_size(_question(context.questions, attribute, metric).groups)
+        tests = compare_rates(
+            lens_tolerance, context.computing, attribute, metric, decided, people, tested
+        )
+        coverage = context.coverage(attribute, measured_groups(tested, tests))
+        features = words.describe_features(result) if low > 0 or high < 0 else ""
         finding = replace(finding, tests=tests, coverage=coverage, features=features)
     return finding, result
 
@@ -174,23 +177,24 @@ def _find_worst_group(
 # -- extremes ----------------------------------------------------------------------------------
 
 
-def run_extremes(setting: AuditContext) -> Iterator[LensOutcome]:
+def run_extremes(context: AuditContext) -> Iterator[LensOutcome]:
     """Compare the worst cases of groups when an attribute is flipped, for each attribute."""
-    given = setting.given
-    for attribute in setting.attributes:
-        why = setting.why_not("extremes")
-        if why is None and given.has_counterfactuals and "y_score" not in setting.roles:
+    given = context.given
+    for attribute in context.attributes:
+        why = context.why_not("extremes")
+        if why is None and given.has_counterfactuals and "y_score" not in context.roles:
             why = "needs y_score, the scores that counterfactual_score is compared with"
         if why is not None:
             yield not_run("extremes", attribute.name, why, "ecd"), None
             continue
         yield _try_lens(
-            partial(_flip_attribute, setting, attribute), "extremes", attribute.name, "ecd"
+            partial(_flip_attribute, context, attribute), "extremes", attribute.name, "ecd"
         )
 
 
-def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> LensOutcome:
-    given = setting.given
+def _flip_attribute(context: AuditContext, attribute: AuditedAttribute) -> LensOutcome:
+    """Run the extremes lens on counterfactuals in which an attribute is flipped."""
+    given = context.given
     people = GroupMembership.from_attribute(attribute)
     design: dict[str, Any]
     if given.has_counterfactuals:
@@ -198,22 +202,22 @@ def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> LensO
         found = attribute.table.rows(columns=names).columns
         design = {name: found[name][people.rows] for name in names}
     else:
-        assert given.form is not None
-        _check_column(given.form, attribute, people)
+        assert given.feature_table is not None
+        _check_column(given.feature_table, attribute, people)
         classes = getattr(given.model, "classes_", getattr(given.model, "classes", None))
         known = classes is not None and not callable(classes)
         design = {
             "model": given.model,
-            "X": _take_rows(given.form, people.rows),
+            "X": _take_rows(given.feature_table, people.rows),
             "attribute": attribute.name,
-            "pos_label": setting.computing.pos_label if known else None,
+            "pos_label": context.computing.pos_label if known else None,
         }
 
     result = extreme_test(
         **design,
         sensitive_features={attribute.name: people.names},
         missing="keep_texts",
-        **setting.options("extremes", attribute.name),
+        **context.options("extremes", attribute.name),
     )
     low, high = result.confidence_interval
     pair = result.clearest
@@ -227,42 +231,46 @@ def _flip_attribute(setting: AuditContext, attribute: AuditedAttribute) -> LensO
         low=low,
         high=high,
         pvalue=result.pvalue,
-        note=repeats_of_levels(result),
-        told=words.of_extremes(result),
+        note=note_on_repeated_differences(result),
+        told=words.describe_extremes(result),
     )
-    bound = setting.bound("extremes", attribute.name)
-    if bound is not None:
+    lens_tolerance = context.lens_tolerance("extremes", attribute.name)
+    if lens_tolerance is not None:
         groups = {group for pair in measured_pairs(result) for group in pair}
         finding = replace(
             finding,
-            tests=of_levels(bound, result),
-            coverage=setting.coverage(attribute, groups),
-            note="; ".join(filter(None, (rows_of_levels(bound, result), finding.note))),
+            tests=compare_levels(lens_tolerance, result),
+            coverage=context.coverage(attribute, groups),
+            note="; ".join(
+                filter(None, (note_on_required_rows(lens_tolerance, result), finding.note))
+            ),
         )
     return finding, result
 
 
-def _check_column(form: FeatureForm, attribute: AuditedAttribute, people: GroupMembership) -> None:
+def _check_column(
+    feature_table: FeatureTable, attribute: AuditedAttribute, people: GroupMembership
+) -> None:
     """Refuse an attribute without a column in X, or whose column does not match the groups."""
-    otherwise = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
-    if form.names is None:
+    advice = "To flip other columns, call extreme_test with flip= or counterfactual_score=."
+    if feature_table.names is None:
         raise ArgumentError(
-            f"X has no column names, so {attribute.name} cannot be found in it. {otherwise}",
+            f"X has no column names, so {attribute.name} cannot be found in it. {advice}",
             argument="X",
         )
-    unlike = (
+    mismatch = (
         f"X has levels of {attribute.name} that are not its groups, so that flipping the column "
-        f"does not change the group. {otherwise}"
+        f"does not change the group. {advice}"
     )
     try:
-        found = read_attribute(attribute.name, form)
+        found = read_attribute(attribute.name, feature_table)
     except ColumnError:
         raise ArgumentError(
-            f"X has no column {attribute.name} to flip. {otherwise}", argument="X"
+            f"X has no column {attribute.name} to flip. {advice}", argument="X"
         ) from None
     except TooManyValuesError:
-        raise ArgumentError(unlike, argument="X") from None
+        raise ArgumentError(mismatch, argument="X") from None
     code = found.code[people.rows]
     both = len(np.unique(code * len(people.groups) + people.code))
     if not len(np.unique(code)) == len(np.unique(people.code)) == both:
-        raise ArgumentError(unlike, argument="X")
+        raise ArgumentError(mismatch, argument="X")

@@ -25,12 +25,12 @@ from .presets import PRESETS, Content
 from .values import (
     DEFAULT_BANDS,
     LEAST_FLOOR,
+    check_criteria,
+    check_cuts,
+    check_rule_options,
     check_text,
-    cuts_of,
+    fair_lending_criteria,
     lens_names,
-    of_lenders,
-    options_of,
-    unique_criteria,
 )
 
 __all__ = ["Criterion", "Policy"]
@@ -158,16 +158,16 @@ class Policy:
         }
         checked: dict[str, Any] = {
             "name": check_text("name", self.name),
-            "criteria": unique_criteria(self.criteria),
+            "criteria": check_criteria(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
             "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
             **shares,
             "favourable": arguments.optional("favourable", self.favourable, check_label),
             "punitive": arguments.flag("punitive", self.punitive),
             "unknown": check_names("unknown", self.unknown),
-            "bands": cuts_of(self.bands),
+            "bands": check_cuts(self.bands),
             "lenses": lens_names(self.lenses),
-            "rule_options": options_of(self.rule, self.rule_options),
+            "rule_options": check_rule_options(self.rule, self.rule_options),
             "has_pass": arguments.flag("has_pass", self.has_pass),
             **{name: arguments.choice(name, getattr(self, name), words[name]) for name in words},
             **{name: check_text(name, getattr(self, name), empty=True) for name in TEXTS},
@@ -291,7 +291,7 @@ class Policy:
         content: Content = PRESETS[arguments.choice("name", name, get_args(PresetName))]
         options = {"ratio": ratio, "references": references}
         if name == "fair_lending":
-            criteria = of_lenders(ratio, references)
+            criteria = fair_lending_criteria(ratio, references)
         else:
             for option, value in options.items():
                 if value is not None:

@@ -1,4 +1,4 @@
-"""Policies in files: ``fairaudit.toml``, or a table of ``pyproject.toml``.
+"""Read and write policy files: ``fairaudit.toml``, or a table of ``pyproject.toml``.
 
 Reading is strict: an unknown key is an error that names the nearest known one, and every error
 names the file and the line.
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError, FileError
 from .keys import argument_of, check_names, known_keys
-from .toml_lines import Path, key_lines
+from .toml_lines import KeyPath, key_lines
 
 #: Arguments that take columns of the data, and whether each takes several columns.
 ROLES = {
@@ -39,9 +39,9 @@ class PolicyFile:
 
     name: str
     content: Mapping[str, Any]
-    #: The path of the content inside the file.
-    place: Path
-    lines: Mapping[Path, int]
+    #: The keys under which the content stands in the file; () for the whole file.
+    place: KeyPath
+    lines: Mapping[KeyPath, int]
 
     def part(self, *keys: str | int) -> Any:
         """Return the value under nested keys; None if there is none."""
@@ -56,6 +56,12 @@ class PolicyFile:
         """Return the header of a table, or of an entry in an array of tables."""
         name = ".".join(map(str, (*self.place, *keys)))
         return f"[[{name}]]" if len(keys) > 1 else f"[{name}]"
+
+    def place_of(self, table: str, key: str) -> str | None:
+        """Return the file and the line of a key; None if the file does not have it."""
+        if key not in (self.part(table) or {}):
+            return None
+        return f"{self.name}{self._line_of((*self.place, table, key))}"
 
     def convert(self, make: Callable[[Any], T], *keys: str | int) -> T:
         """Convert the value under nested keys; errors name the file and the line."""
@@ -78,15 +84,10 @@ class PolicyFile:
             inner = re.match(r"\w+ of '([^']*)' is ", message)
             if inner and (*place, inner[1]) in self.lines:
                 place = (*place, inner[1])
-        return type(error)(
-            f"{self.name}{self._line_of(place)}: {message}",
-            argument=error.argument,
-            mentions=error.mentions,
-            code=error.code,
-        )
+        return error.with_message(f"{self.name}{self._line_of(place)}: {message}")
 
-    def _line_of(self, place: Path) -> str:
-        """Return the line of a place, or of the nearest table around it."""
+    def _line_of(self, place: KeyPath) -> str:
+        """Return the line of a key, or of the nearest table around it."""
         while place and place not in self.lines:
             place = place[:-1]
         return f", line {self.lines[place]}" if place else ""
@@ -115,7 +116,7 @@ def read_policy(path: str | FilePath) -> PolicyFile:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _unreadable(name, text, str(error)) from None
-    place: Path = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
+    place: KeyPath = ("tool", "fairaudit") if FilePath(path).name == _PYPROJECT else ()
     found = PolicyFile(name=name, content=content, place=(), lines=key_lines(text))
     for key in place:
         found = PolicyFile(

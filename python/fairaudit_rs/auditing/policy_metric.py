@@ -1,4 +1,4 @@
-"""The class `PolicyMetric`: a fair metric that a policy gives, independent of the audited rows."""
+"""The class `PolicyMetric`: a fair metric that is written in a policy, not fitted to rows."""
 
 from __future__ import annotations
 
@@ -52,11 +52,13 @@ class PolicyMetric:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        is_free = bool(self.features or self.directions)
-        if is_free == bool(self.matrix):
+        has_free_directions = bool(self.features or self.directions)
+        if has_free_directions == bool(self.matrix):
             raise ArgumentError(
-                f"fair_metric has {'both' if is_free else 'no'} features or directions and "
-                f"{'a' if is_free else 'no'} matrix. Give features, directions or both; or else a "
+                f"fair_metric has {'both' if has_free_directions else 'no'} features "
+                f"or directions and "
+                f"{'a' if has_free_directions else 'no'} matrix. Give features, "
+                f"directions or both; or else a "
                 "matrix.",
                 argument="fair_metric",
             )
@@ -70,7 +72,7 @@ class PolicyMetric:
 
     @classmethod
     def read(cls, given: object) -> PolicyMetric:
-        """Return the metric of a table of a policy file, or the record of a `FairMetric`."""
+        """Return the metric from a table of a policy file, or from a `FairMetric`."""
         if isinstance(given, cls):
             return given
         if isinstance(given, Mapping):
@@ -100,32 +102,36 @@ class PolicyMetric:
         from ..individual.fair_metric import FairMetric
         from ..individual.question import chosen_features
 
-        called = features.called
-        place = {name: position for position, name in enumerate(called)}
-        units = np.ones(len(called))
+        names = features.called
+        positions = {name: position for position, name in enumerate(names)}
+        units = np.ones(len(names))
         for name, unit in (self.units or {}).items():
-            units[_place(place, name, "units")] = unit
+            units[_place(positions, name, "units")] = unit
         if self.matrix:
-            lacking = [name for name in called if name not in self.matrix_features]
+            lacking = [name for name in names if name not in self.matrix_features]
             if lacking:
                 raise ColumnError(
                     f"fair_metric has no row for the feature {lacking[0]!r}. Give a row for each "
                     "feature of X.",
                     argument="fair_metric",
                 )
-            order = [_place(place, name, "matrix_features") for name in self.matrix_features]
-            matrix = np.zeros((len(called), len(called)))
-            matrix[np.ix_(order, order)] = np.array(self.matrix)
+            own_positions = [
+                _place(positions, name, "matrix_features") for name in self.matrix_features
+            ]
+            matrix = np.zeros((len(names), len(names)))
+            matrix[np.ix_(own_positions, own_positions)] = np.array(self.matrix)
             metric = FairMetric.matrix(matrix * np.outer(units, units))
         else:
             rows = []
             if self.features:
-                free = chosen_features("fair_metric", list(self.features), called, len(called))
-                rows += list(np.eye(len(called))[free])
+                without_cost = chosen_features(
+                    "fair_metric", list(self.features), names, len(names)
+                )
+                rows += list(np.eye(len(names))[without_cost])
             for direction in self.directions:
-                row = np.zeros(len(called))
+                row = np.zeros(len(names))
                 for name, weight in direction.items():
-                    row[_place(place, name, "directions")] = weight
+                    row[_place(positions, name, "directions")] = weight
                 rows.append(row / units)
             metric = FairMetric.directions(np.array(rows))
         if not metric.rank:
@@ -149,17 +155,17 @@ class PolicyMetric:
         return hash(repr(self))
 
 
-def _place(place: Mapping[str, int], name: str, key: str) -> int:
-    if name not in place:
+def _place(positions: Mapping[str, int], name: str, key: str) -> int:
+    if name not in positions:
         from ..data.columns import list_some
 
         raise ColumnError(
             f"{key} of fair_metric names {name!r}, which is not a feature of X; accepted: "
-            f"{list_some(list(place), 20)}",
+            f"{list_some(list(positions), 20)}",
             argument=key,
             mentions=("fair_metric",),
         )
-    return place[name]
+    return positions[name]
 
 
 def _number(name: str, value: object) -> float:

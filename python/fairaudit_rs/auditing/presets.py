@@ -1,7 +1,7 @@
-"""The presets as plain data: policies of this package, and rules of others.
+"""The presets as plain data: policies of this package, and rules of law or practice.
 
-A preset of a rule is an engine, not advice: it computes what the rule's text asks for. It records
-since when the rule is in force, its source and legal status, and what the rule is not.
+The preset of a rule computes what the text of the rule asks for; it gives no advice. It records
+since when the rule is in force, its source and legal status, and what it does not cover.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: The fields of a policy by name; criteria as the fields of `Criterion`.
+#: The fields of a policy by name; each criterion is a dict of the fields of `Criterion`.
 Content = Mapping[str, Any]
 
 #: When the texts and the legal status of the rules were looked up.
@@ -18,27 +18,27 @@ _OURS = "fairaudit_rs; docs/policy.md has the reasons"
 _NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
 
-def _binds(metric: str, **threshold: float) -> dict[str, Any]:
+def _binding(metric: str, **threshold: float) -> dict[str, Any]:
     return {"metric": metric, **threshold}
 
 
-def _informs(metric: str, **threshold: float) -> dict[str, Any]:
+def _informational(metric: str, **threshold: float) -> dict[str, Any]:
     return {"metric": metric, "binding": False, **threshold}
 
 
-#: Usual tolerances: those of means and of scores are half of those of rates.
+#: Usual tolerances of rates, and of means and scores.
 _RATE = {"tolerance": 0.1}
 _SCORE = {"tolerance": 0.05}
 
 OPPORTUNITY: Content = {
     "name": "opportunity",
     "criteria": (
-        _binds("true_positive_rate", **_RATE),
-        _informs("selection_rate", **_RATE),
-        _informs("false_positive_rate", **_RATE),
-        _informs("positive_predictive_value", **_RATE),
-        _informs("accuracy", **_SCORE),
-        _informs("mean_residual", **_SCORE),
+        _binding("true_positive_rate", **_RATE),
+        _informational("selection_rate", **_RATE),
+        _informational("false_positive_rate", **_RATE),
+        _informational("positive_predictive_value", **_RATE),
+        _informational("accuracy", **_SCORE),
+        _informational("mean_residual", **_SCORE),
     ),
     "description": "People who merit the favourable decision get it equally often.",
     "source": _OURS,
@@ -47,12 +47,12 @@ OPPORTUNITY: Content = {
 ERROR_BALANCE: Content = {
     "name": "error_balance",
     "criteria": (
-        _binds("true_positive_rate", **_RATE),
-        _binds("false_positive_rate", **_RATE),
-        _informs("selection_rate", **_RATE),
-        _informs("positive_predictive_value", **_RATE),
-        _informs("accuracy", **_SCORE),
-        _informs("mean_residual", **_SCORE),
+        _binding("true_positive_rate", **_RATE),
+        _binding("false_positive_rate", **_RATE),
+        _informational("selection_rate", **_RATE),
+        _informational("positive_predictive_value", **_RATE),
+        _informational("accuracy", **_SCORE),
+        _informational("mean_residual", **_SCORE),
     ),
     "description": "Both kinds of error are equally frequent in all groups.",
     "source": _OURS,
@@ -62,9 +62,9 @@ ERROR_BALANCE: Content = {
 PUNITIVE: Content = {
     "name": "punitive",
     "criteria": (
-        _binds("false_positive_rate", **_RATE),
-        _informs("false_negative_rate", **_RATE),
-        _informs("positive_predictive_value", **_RATE),
+        _binding("false_positive_rate", **_RATE),
+        _informational("false_negative_rate", **_RATE),
+        _informational("positive_predictive_value", **_RATE),
     ),
     "punitive": True,
     "description": "People are wrongly accused equally often: the positive decision is the "
@@ -75,14 +75,14 @@ PUNITIVE: Content = {
 PARITY: Content = {
     "name": "parity",
     "criteria": (
-        _binds("selection_rate", **_RATE),
-        _informs("true_positive_rate", **_RATE),
-        _informs("false_positive_rate", **_RATE),
-        _informs("positive_predictive_value", **_RATE),
-        _informs("negative_predictive_value", **_RATE),
-        _informs("accuracy", **_SCORE),
-        _informs("mean_residual", **_SCORE),
-        _informs("auc", **_SCORE),
+        _binding("selection_rate", **_RATE),
+        _informational("true_positive_rate", **_RATE),
+        _informational("false_positive_rate", **_RATE),
+        _informational("positive_predictive_value", **_RATE),
+        _informational("negative_predictive_value", **_RATE),
+        _informational("accuracy", **_SCORE),
+        _informational("mean_residual", **_SCORE),
+        _informational("auc", **_SCORE),
     ),
     "description": "The favourable decision is equally frequent in all groups.",
     "source": _OURS,
@@ -91,9 +91,9 @@ PARITY: Content = {
 FOUR_FIFTHS: Content = {
     "name": "four_fifths",
     "criteria": (
-        _binds("selection_rate", ratio=0.8),
-        _informs("selection_rate", **_RATE),
-        _informs("rejection_rate", ratio=0.8),
+        _binding("selection_rate", ratio=0.8),
+        _informational("selection_rate", **_RATE),
+        _informational("rejection_rate", ratio=0.8),
     ),
     "description": "No group is approved less than four fifths as often as another one.",
     "source": _OURS,
@@ -103,9 +103,9 @@ FOUR_FIFTHS: Content = {
 PREDICTIVE: Content = {
     "name": "predictive",
     "criteria": (
-        _binds("positive_predictive_value", **_RATE),
-        _binds("negative_predictive_value", **_RATE),
-        _informs("base_rate"),
+        _binding("positive_predictive_value", **_RATE),
+        _binding("negative_predictive_value", **_RATE),
+        _informational("base_rate"),
     ),
     "description": "A decision turns out right equally often in all groups.",
     "source": _OURS,
@@ -115,9 +115,9 @@ PREDICTIVE: Content = {
 CALIBRATION: Content = {
     "name": "calibration",
     "criteria": (
-        _binds("mean_residual", **_SCORE),
-        _informs("calibration_error"),
-        _informs("auc", **_SCORE),
+        _binding("mean_residual", **_SCORE),
+        _informational("calibration_error"),
+        _informational("auc", **_SCORE),
     ),
     "description": "A score is too high or too low by the same amount in all groups.",
     "source": _OURS,
@@ -126,7 +126,7 @@ CALIBRATION: Content = {
 }
 PERFORMANCE: Content = {
     "name": "performance",
-    "criteria": (_binds("auc", **_SCORE), _binds("accuracy", **_SCORE)),
+    "criteria": (_binding("auc", **_SCORE), _binding("accuracy", **_SCORE)),
     "description": "The model is equally good in all groups.",
     "source": _OURS,
     "is_not": f"Silent on whom its errors hurt. {_NOT_LAW}",
@@ -210,7 +210,7 @@ CO_INSURANCE_DRAFT: Content = {
     "seen.",
 }
 
-NAMED = (
+OWN_PRESETS = (
     OPPORTUNITY,
     ERROR_BALANCE,
     PUNITIVE,
@@ -221,4 +221,4 @@ NAMED = (
     PERFORMANCE,
 )
 RULES = (US_EEOC, NYC_LL144, FAIR_LENDING, CO_INSURANCE_DRAFT)
-PRESETS: Mapping[str, Content] = {rule["name"]: rule for rule in (*NAMED, *RULES)}
+PRESETS: Mapping[str, Content] = {rule["name"]: rule for rule in (*OWN_PRESETS, *RULES)}

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..data.groups import escape_controls
 from .candidates import LEAST_SCORE, MOST_GROUPS, Candidate, FileColumn, candidates_of, plain_text
+from .criterion import Criterion
 from .policy import Policy
 from .policy_file import quote_key, value_text
 from .values import LEAST_FLOOR
@@ -256,6 +257,32 @@ def _could_be(role: str, column: FileColumn) -> bool:
     return column.is_binary
 
 
+def reason_without(role: str, proposal: Proposal) -> str:
+    """Return why a column with a fitting name does not have a role, for scores; "" without one."""
+    if role != "y_score":
+        return ""
+    known = {*_NAMES[role].split()}
+    column = next((c for c in proposal.columns if c.words & known and c.is_number), None)
+    if column is None or _could_be(role, column) or column.is_binary:
+        return ""
+    return (
+        f" ({escape_controls(column.name)} goes from {column.low:g} to {column.high:g}; scores "
+        "must lie between 0 and 1)"
+    )
+
+
+def takes_positive_value(proposal: Proposal) -> bool:
+    """Return whether the audit itself takes the guessed favourable value, 1 of 0 and 1."""
+    decided = proposal.roles["y_pred"] or proposal.roles["y_true"]
+    numbers = {
+        float(value)
+        for column in decided[:1]
+        for value, _ in column.values
+        if isinstance(value, bool | int | float)
+    }
+    return numbers == {0, 1} and bool(proposal.favourable())
+
+
 def listed_values(column: FileColumn) -> str:
     """Return the values of a column with their numbers of rows."""
     shown = ", ".join(
@@ -283,9 +310,9 @@ def question_of(proposal: Proposal) -> str | None:
         return None
     name = (proposal.roles["y_pred"] or proposal.roles["y_true"])[0].name
     return (
-        f"one thing is left to say: what do people want of {escape_controls(name)}, "
-        f"{' or '.join(map(escape_controls, values))}? Say it as favourable in the file, or as "
-        "--favourable of this command or of the audit."
+        f"one choice is left: which value of {escape_controls(name)} do people want, "
+        f"{' or '.join(map(escape_controls, values))}? Set favourable in the file, or pass "
+        "--favourable to this command or to the audit."
     )
 
 
@@ -320,7 +347,8 @@ def proposed_text(
     """Return the text of a policy file, with the reason of every line and the next commands."""
     lines = [
         f"# Proposed by `fairaudit init` after a look at {escape_controls(data)}.",
-        "# Read it before you audit: which criteria bind is your choice, and columns are guesses.",
+        "# Read it before you audit. Columns are guesses; the favourable value, the tolerances and",
+        f"# the metrics that decide are your choice. Then run{' one of' if commands[1:] else ''}",
         *(f"#   {escape_controls(command)}" for command in commands),
         "",
         *_policy_lines(proposal, favourable),
@@ -338,15 +366,15 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
         why = ["# No decisions were found, and no labels with scores: name them under [roles].", ""]
     else:
         why = [f"# {policy.description}", f"# Chosen because {policy.reason}."]
-        why += ["# Others: fairaudit_rs.Policy.preset, docs/policy.md.", ""]
+        why += ["# For other policies: fairaudit audit --preset NAME, or docs/policy.md.", ""]
     lines = [*why, "[policy]", f"name = {value_text(policy.name)}"]
     lines += _favourable_lines(proposal, favourable)
     lines += [
-        "# The most often that a fail, or a pass, may be false.",
+        "# Largest share of audits that may fail (or pass) by chance alone.",
         f"alpha = {policy.alpha}",
-        "# Eligible rows that a group needs to be compared.",
+        "# Smallest group that is compared, in rows of the metric.",
         f"floor = {policy.floor}",
-        "# The share of people who must be in compared groups for a pass.",
+        "# Smallest share of people in compared groups that allows a pass.",
         f"min_coverage = {policy.min_coverage}",
     ]
     bands = {
@@ -356,18 +384,32 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     }
     for name, (low, high) in bands.items():
         lines += [
-            f"# {escape_controls(name)} is cut into groups: up to {low:g}, above {low:g} up to "
-            f"{high:g}, above {high:g}."
+            f"# {escape_controls(name)} is cut into groups: up to {low:g}; above {low:g}, up to "
+            f"{high:g}; above {high:g}."
         ]
     lines += [f"bands = {value_text(bands)}"] if bands else []
     lines.append("")
     for criterion in policy.criteria:
-        lines.append("[[policy.criterion]]")
-        lines += [
-            f"{quote_key(key)} = {value_text(value)}" for key, value in criterion.to_dict().items()
-        ]
-        lines += [] if criterion.binding else ["# (told, and no part of the verdict)"]
-        lines.append("")
+        lines += ["[[policy.criterion]]", *_criterion_lines(criterion), ""]
+    return lines
+
+
+def _criterion_lines(criterion: Criterion) -> list[str]:
+    """Return the keys of a criterion, with the meaning of a tolerance that binds."""
+    lines = []
+    for key, value in criterion.to_dict().items():
+        line = f"{quote_key(key)} = {value_text(value)}"
+        if key == "tolerance" and criterion.binding and value < 1:
+            lines += [
+                f"# The largest gap between two groups that is accepted: {100 * value:g} "
+                "percentage points. This",
+                "# is a default and not a law. Choose it before you see results.",
+            ]
+        if key == "ratio" and criterion.binding:
+            lines += [
+                "# The smallest accepted ratio of two groups. Choose it before you see results.",
+            ]
+        lines.append(f"{line}  # shown only, not part of the verdict" if key == "binding" else line)
     return lines
 
 
@@ -396,27 +438,24 @@ def _favourable_lines(proposal: Proposal, favourable: str | None) -> list[str]:
     ]
     by_value = dict(zip(values, texts, strict=True))
     name = escape_controls(decided[0].name)
-    about = f"# What people want of {name}; its values: {', '.join(texts)}."
+    about = f"# The value of {name} that people want; its values: {', '.join(texts)}."
     if favourable is not None:
         same = [text for value, text in by_value.items() if str(value) == favourable]
         return [about, f"favourable = {same[0] if same else value_text(favourable)}"]
     guess = proposal.favourable()
-    question = f"# What do people want of {name}? Its values: {', '.join(texts)}. Say which:"
     if guess is None:
-        return [f"{question} without it", "# there is no audit.", f"# favourable = {texts[0]}"]
-    if {float(value) for value in values if isinstance(value, bool | int | float)} == {
-        0,
-        1,
-    } and guess:
+        return [about, "# There is no audit without it: choose one.", f"# favourable = {texts[0]}"]
+    if takes_positive_value(proposal):
         return [
-            f"{question} without it",
-            "# the positive one (1, true) is taken, and where that is a punishment the audit asks",
-            "# the wrong question.",
+            f"# The value of {name} that people want; its values: {', '.join(texts)}.",
+            f"# It is not set: the audit takes {by_value[guess]}. If that is a punishment, set the "
+            "other one,",
+            "# because the audit would turn around.",
             f"# favourable = {by_value[guess]}",
         ]
     return [
         about,
-        "# This is a guess by the name and the values: change it where it is wrong.",
+        "# This is a guess from the name and the values: change it if it is wrong.",
         f"favourable = {by_value[guess]}",
     ]
 
@@ -425,16 +464,16 @@ def _role_lines(proposal: Proposal) -> list[str]:
     lines = [f"# {escape_controls(line)}." for line in describe_guesses(proposal)]
     for role, what in (
         ("sensitive_features", "Attributes whose groups are compared."),
-        ("y_true", "What turned out: labels."),
-        ("y_pred", "What the model decided."),
-        ("y_score", "Its scores, from 0 to 1."),
-        ("sample_weight", "Weights of rows."),
+        ("y_true", "Labels: what actually happened."),
+        ("y_pred", "Decisions, by a model or a person."),
+        ("y_score", "Scores of the model, from 0 to 1."),
+        ("sample_weight", "Weights: how much each row counts."),
     ):
         found = proposal.roles[role]
         if role == "sample_weight" and not found:
             continue
         if role == "y_pred" and proposal.has_labels_only:
-            what = "Labels in the place of decisions."
+            what = "Labels, compared as if they were decisions."
         lines.append(f"# {what}")
         if role == "sensitive_features":
             lines += [f"#   {_describe_groups(column)}" for column in found]

@@ -20,15 +20,15 @@ from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
 from ..permutation.equality import equality_tests
 from ..permutation.minimum_counts import GroupCount
-from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, pose_tolerance
+from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, prepare_tolerance_question
 from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, PairFinding, QuestionFinding
 from .policy import Policy
 from .refusals import reason_of
-from .scales import check_scale
 from .seeds import seed_of
 from .sentences import fill_part
+from .tolerance_scale import check_scale
 
 _WHY_NOT = "the data hold no {}"
 #: The names of columns in sentences.
@@ -92,8 +92,8 @@ class AuditedAttribute:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PosedCriterion:
-    """A criterion, posed for an attribute."""
+class PreparedCriterion:
+    """A criterion for one attribute, with its data read and checked."""
 
     criterion: Criterion
     attribute: AuditedAttribute
@@ -122,14 +122,14 @@ class PosedCriterion:
         return (of_metric, tolerance, self.attribute.name, self.criterion.reference)
 
 
-def pose_criteria(
+def prepare_criteria(
     policy: Policy, attributes: Sequence[AuditedAttribute], computing: ComputeOptions
-) -> list[PosedCriterion]:
+) -> list[PreparedCriterion]:
     """Pose every criterion for every attribute that it covers.
 
     Too few replicates for the comparisons so far are refused before more data are read.
     """
-    found: list[PosedCriterion] = []
+    found: list[PreparedCriterion] = []
     for criterion in policy.criteria:
         if criterion.metric is None:
             continue
@@ -141,7 +141,7 @@ def pose_criteria(
             if not _is_about(criterion, attribute) or (len(attribute.parts) > 2 and not binding):
                 continue
             found.append(
-                PosedCriterion(
+                PreparedCriterion(
                     criterion=criterion,
                     attribute=attribute,
                     binding=binding,
@@ -157,18 +157,22 @@ def pose_criteria(
 
 
 def _check_resamples(
-    posed_criteria: Sequence[PosedCriterion], policy: Policy, computing: ComputeOptions
+    prepared_criteria: Sequence[PreparedCriterion], policy: Policy, computing: ComputeOptions
 ) -> None:
     """Refuse too few replicates for the binding questions about single attributes."""
-    single = [criterion for criterion in posed_criteria if not criterion.attribute.is_intersection]
+    single = [
+        criterion for criterion in prepared_criteria if not criterion.attribute.is_intersection
+    ]
     Family.from_questions(single, policy, computing).check_resamples()
 
 
-def skipped_finding(criterion: Criterion, attribute: AuditedAttribute, why: str) -> PosedCriterion:
+def skipped_criterion(
+    criterion: Criterion, attribute: AuditedAttribute, why: str
+) -> PreparedCriterion:
     """Return a binding question that is skipped, with the reason."""
     assert criterion.metric is not None
     metric = metrics.get(criterion.metric)
-    return PosedCriterion(
+    return PreparedCriterion(
         criterion=criterion,
         attribute=attribute,
         binding=True,
@@ -211,6 +215,7 @@ def _pose_criterion(
                 f"{policy.name!r}. Pass {missing[0]}=, or set binding to false.",
                 argument=missing[0],
                 code="missing-argument",
+                needed_by=f"{metric.name}, which binds in the policy {policy.name!r},",
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)
@@ -223,7 +228,7 @@ def _pose_criterion(
     }
     try:
         check_scale(metric, tolerance, table, computing.pos_label)
-        return pose_tolerance(
+        return prepare_tolerance_question(
             table,
             metric,
             tolerance,
@@ -266,13 +271,13 @@ class Family:
     policy: Policy
     computing: ComputeOptions
     n_tests: int
-    #: The counted questions by `PosedCriterion.family_key`.
-    counted: dict[Hashable, PosedCriterion] = field(default_factory=dict)
+    #: The counted questions by `PreparedCriterion.family_key`.
+    counted: dict[Hashable, PreparedCriterion] = field(default_factory=dict)
 
     @classmethod
     def from_questions(
         cls,
-        posed_criteria: Sequence[PosedCriterion],
+        prepared_criteria: Sequence[PreparedCriterion],
         policy: Policy,
         computing: ComputeOptions,
         n_others: int = 0,
@@ -281,8 +286,8 @@ class Family:
 
         ``n_others`` is the number of tests of other lenses.
         """
-        counted: dict[Hashable, PosedCriterion] = {}
-        for criterion in posed_criteria:
+        counted: dict[Hashable, PreparedCriterion] = {}
+        for criterion in prepared_criteria:
             if criterion.binding and criterion.question.pairs:
                 counted.setdefault(criterion.family_key, criterion)
         n_tests = n_others + sum(criterion.question.n_comparisons for criterion in counted.values())
@@ -300,16 +305,18 @@ class Family:
         """The number of comparisons that a fail is adjusted for."""
         return self.n_tests if self.policy.adjustment == "holm" else 1
 
-    def findings(self, posed_criteria: Sequence[PosedCriterion]) -> tuple[QuestionFinding, ...]:
+    def findings(
+        self, prepared_criteria: Sequence[PreparedCriterion]
+    ) -> tuple[QuestionFinding, ...]:
         """Test all questions, and give each its verdict."""
         self.check_resamples()
         tested = {
             key: self._tests(criterion, self.n_tests) for key, criterion in self.counted.items()
         }
         adjusted = self._adjusted(tested)
-        return tuple(self._finding(criterion, tested, adjusted) for criterion in posed_criteria)
+        return tuple(self._finding(criterion, tested, adjusted) for criterion in prepared_criteria)
 
-    def _tests(self, criterion: PosedCriterion, n_tests: int) -> tuple[ToleranceTest, ...]:
+    def _tests(self, criterion: PreparedCriterion, n_tests: int) -> tuple[ToleranceTest, ...]:
         each = n_tests if self.policy.adjustment == "holm" else 1
         return criterion.question.tests(
             alpha=self.policy.alpha,
@@ -331,7 +338,7 @@ class Family:
 
     def _finding(
         self,
-        criterion: PosedCriterion,
+        criterion: PreparedCriterion,
         tested: Mapping[Hashable, Sequence[ToleranceTest]],
         adjusted: Mapping[Hashable, list[float]],
     ) -> QuestionFinding:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._native import __version__
 from ..data.cells import Cells
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.labels import label_matches
 from ..data.tables import AuditTable
 from ..errors import DataError
@@ -30,7 +30,7 @@ _DECISIONS = ("y_pred", "y_true")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AuditRequest(Value):
+class AuditRequest(EqualByValue):
     """The data of an audit and how they were read."""
 
     #: The file name, or the kind of data.

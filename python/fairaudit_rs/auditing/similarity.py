@@ -47,13 +47,13 @@ WAY_OUT = (
 
 
 def protected_groups(
-    setting: AuditContext, n_rows: int
+    context: AuditContext, n_rows: int
 ) -> tuple[dict[str, Any], Positions, list[str]]:
     """Return the groups of all rows as text by attribute, the rows known in all, and notes."""
     known = np.ones(n_rows, dtype=bool)
     columns: dict[str, Any] = {}
     excluded: list[str] = []
-    for attribute in setting.attributes:
+    for attribute in context.attributes:
         if not 2 <= len(attribute.groups) <= MOST_GROUPS:
             excluded.append(f"{attribute.name} ({len(attribute.groups):,})")
             continue

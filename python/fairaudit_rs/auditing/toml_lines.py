@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 
 #: Keys, and positions in arrays.
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'""")
@@ -27,7 +27,7 @@ _SCALAR = re.compile(
 )
 
 
-def key_lines(text: str) -> Mapping[Path, int]:
+def key_lines(text: str) -> Mapping[KeyPath, int]:
     """Return the line, from 1, of every key, table header and entry of an array."""
     return _Scanner(text).lines
 
@@ -37,10 +37,10 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text, self.position = text, 0
-        self.lines: dict[Path, int] = {}
+        self.lines: dict[KeyPath, int] = {}
         #: Number of tables in each array of tables so far.
-        self._tables: dict[Path, int] = {}
-        table: Path = ()
+        self._tables: dict[KeyPath, int] = {}
+        table: KeyPath = ()
         self._skip()
         while self.position < len(text):
             table = self._header() if text[self.position] == "[" else self._pair(table)
@@ -55,12 +55,12 @@ class _Scanner:
         assert match is not None
         return match.end()
 
-    def _header(self) -> Path:
+    def _header(self) -> KeyPath:
         """Read ``[a.b]`` or ``[[a.b]]``; return the path of the table that begins."""
         start, is_array = self.position, self.text.startswith("[[", self.position)
         self.position += 2 if is_array else 1
         *parents, last = self._keys()
-        path: Path = ()
+        path: KeyPath = ()
         for key in parents:
             path = self._latest((*path, key))
         path = (*path, last)
@@ -74,11 +74,11 @@ class _Scanner:
         self._note(path, start)
         return path
 
-    def _latest(self, path: Path) -> Path:
+    def _latest(self, path: KeyPath) -> KeyPath:
         """Return the path of the last table of an array of tables; other paths are unchanged."""
         return (*path, self._tables[path] - 1) if path in self._tables else path
 
-    def _pair(self, table: Path) -> Path:
+    def _pair(self, table: KeyPath) -> KeyPath:
         """Read ``key = value`` in a table; return the path of the table."""
         path, start = table, self.position
         for key in self._keys():
@@ -101,7 +101,7 @@ class _Scanner:
                 return found
             self.position = dot.end()
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         self._skip()
         opening = self.text[self.position]
         if opening == "[":
@@ -111,7 +111,7 @@ class _Scanner:
         else:
             self.position = self._end(_SCALAR)
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         self.position += 1
         place = 0
         while not self._closed("]"):
@@ -119,7 +119,7 @@ class _Scanner:
             self._value((*path, place))
             place += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         self.position += 1
         while not self._closed("}"):
             self._pair(path)
@@ -135,5 +135,5 @@ class _Scanner:
         self.position += 1
         return True
 
-    def _note(self, path: Path, position: int) -> None:
+    def _note(self, path: KeyPath, position: int) -> None:
         self.lines.setdefault(path, 1 + self.text.count("\n", 0, position))

@@ -1,4 +1,4 @@
-"""Checks and conversions of the values that a policy is made of."""
+"""Check and convert the values of a policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..literals import LensName
 from .criterion import Criterion, check_label, check_names
 from .keys import argument_of
 
-#: The smallest minimum group size, in eligible rows: below it verdicts err more often than stated.
+#: The lowest minimum group size, in eligible rows: below it, verdicts are wrong more often than
+#: stated.
 LEAST_FLOOR = 30
 #: Default cuts, for attributes of this name that hold numbers.
 DEFAULT_BANDS: Mapping[str, tuple[float, ...]] = MappingProxyType({"age": (25, 45)})
@@ -30,8 +31,8 @@ def check_text(name: str, value: object, empty: bool = False) -> str:
     )
 
 
-def unique_criteria(value: object) -> tuple[Criterion, ...]:
-    """Return criteria that do not repeat each other."""
+def check_criteria(value: object) -> tuple[Criterion, ...]:
+    """Return the criteria; refuse two about the same question."""
     accepted = "a list of Criterion, one or more"
     if isinstance(value, Mapping) or not arguments.is_listing(value):
         raise ArgumentTypeError(f"criteria is {value!r}; accepted: {accepted}", argument="criteria")
@@ -75,7 +76,7 @@ def _check_overlap(criterion: Criterion, others: Iterable[Criterion]) -> None:
             )
 
 
-def cuts_of(value: object) -> Mapping[str, tuple[float, ...]]:
+def check_cuts(value: object) -> Mapping[str, tuple[float, ...]]:
     """Return the cuts of each attribute."""
     if not isinstance(value, Mapping):
         raise ArgumentTypeError(
@@ -126,7 +127,7 @@ _OPTIONS: Mapping[str, Mapping[str, type]] = {
 }
 
 
-def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
+def check_rule_options(rule: str | None, value: object) -> Mapping[str, str | bool]:
     """Return the options of a rule, each checked for its type."""
     # The rule itself is checked later, so it may be anything here.
     known = _OPTIONS.get(rule, {}) if isinstance(rule, str) else {}
@@ -148,7 +149,7 @@ def options_of(rule: str | None, value: object) -> Mapping[str, str | bool]:
     return MappingProxyType(found)
 
 
-def of_lenders(ratio: float | None, references: object) -> list[Criterion]:
+def fair_lending_criteria(ratio: float | None, references: object) -> list[Criterion]:
     """Return the criteria of fair_lending: one ratio, and a reference group for each attribute."""
     if ratio is None:
         raise ArgumentError(

@@ -115,7 +115,7 @@ class Wording(NumberStyle):
 
     @property
     def _open(self) -> bool:
-        """Return whether a binding question or lens that was posed is undecided."""
+        """Return whether a binding question or lens that was tested is undecided."""
         words = [criterion.verdict for criterion in self.binding if not criterion.is_skipped]
         words += [finding.verdict for finding in self.lenses.binding]
         return not all(map(verdicts.is_within, words))
@@ -531,5 +531,5 @@ def question_rows(
                 adjusted,
             ]
         )
-    lenses = wording.lenses.judged if with_lenses else ()
+    lenses = wording.lenses.with_tolerance if with_lenses else ()
     return [*rows, *map(wording.lenses.row, lenses)]

@@ -14,9 +14,10 @@ import click
 
 import fairaudit_rs as fa
 
-from ..errors import FairAuditError
+from ..arguments import suggest_nearest
 from .audit import audit
 from .calibrate import calibrate
+from .command import USAGE_ERROR
 from .compare import compare
 from .demo import demo
 from .equivalence import equivalence
@@ -24,27 +25,34 @@ from .extremes import extremes
 from .influence import influence
 from .init import init
 from .intervals import intervals
-from .messages import print_text, with_options
+from .messages import print_text
 from .metrics import list_metrics
 from .permutation import permutation
 from .power import power
 from .projection import projection
 from .tabulate import tabulate
 
-USAGE_ERROR = 2
 INTERRUPTED = 130
 
 
 class _CommandGroup(click.Group):
-    """A group of commands that prints errors of this package on one line and exits with 2."""
+    """A group of commands that exits with 2 for errors that no command expects."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command by its name; the error suggests the nearest."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = suggest_nearest(args[0], self.commands)
+            ctx.fail(
+                f"No such command {args[0]!r}{'; ' if near else '. '}{near}"
+                "'fairaudit --help' lists all"
+            )
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except FairAuditError as error:
-            command = self.commands[str(ctx.invoked_subcommand)]
-            print_text(f"fairaudit: error: {with_options(error, command)}", err=True)
-            ctx.exit(USAGE_ERROR)
         except OSError as error:
             print_text(f"fairaudit: error: {error}", err=True)
             ctx.exit(USAGE_ERROR)
@@ -63,12 +71,12 @@ class _CommandGroup(click.Group):
 @click.group(cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(fa.__version__, prog_name="fairaudit")
 def main() -> None:
-    """Find out whether a model is unfair, or whether it is noise.
+    """Test whether a model treats groups differently, or chance explains the gap.
 
     \b
     fairaudit init loans.csv      proposes fairaudit.toml: columns and a policy
-    fairaudit audit loans.csv     one verdict, which is the exit code
-    fairaudit demo                the same on data of its own
+    fairaudit audit loans.csv     prints a verdict; the exit code follows it
+    fairaudit demo                audits made-up loan decisions
 
     Completion for bash: eval "$(_FAIRAUDIT_COMPLETE=bash_source fairaudit)"
     """

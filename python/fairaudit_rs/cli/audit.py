@@ -13,10 +13,12 @@ import click
 import fairaudit_rs as fa
 
 from ..auditing.policy_file import read_roles
+from ..data.frames import scan_files
 from ..errors import ArgumentError
 from ..literals import PresetName
 from ..writing import check_target, write_text
 from . import options
+from .command import POLICY_ROLES, command
 from .counts import holds_cells, warn_of_counts, written_cells
 from .messages import print_note, print_text, width
 
@@ -28,23 +30,49 @@ if TYPE_CHECKING:
 POLICY_FILE = "fairaudit.toml"
 #: The output format of each file suffix.
 FORMATS = {".txt": "text", ".json": "json", ".md": "md"}
-#: fair_lending needs a threshold and references, so it needs a file.
-_PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
+#: Options that only other commands have.
+_HINTS = dict.fromkeys(
+    ("--metric", "-m"),
+    "The policy names the metrics of an audit (docs/policy.md); 'fairaudit permutation' tests one.",
+) | {"--reference": "The policy names the reference group of an audit (docs/policy.md)."}
 
 
-@click.command()
+class _PresetName(click.Choice[str]):
+    """The name of a preset that needs no file."""
+
+    #: It needs a threshold and references.
+    WITH_FILE = "fair_lending"
+
+    def __init__(self) -> None:
+        super().__init__([name for name in get_args(PresetName) if name != self.WITH_FILE])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a preset; the one that needs a file is refused with what to do."""
+        if value == self.WITH_FILE:
+            self.fail(
+                f"{value} needs a threshold and a reference group for each attribute. Write them "
+                "in a file (docs/policy.md) and pass it with --policy.",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+@command(hints=_HINTS)
 @options.data
-@options.sensitive_option("each is an attribute", required=False)
+@options.sensitive_option("each column is an attribute", required=False)
 @options.labels
 @click.option(
     "--policy",
     "policy_path",
     type=click.Path(path_type=Path),
-    help=f"TOML file of the policy and the columns; {POLICY_FILE} when it is here.",
+    help=f"File with the policy and the columns. Default: {POLICY_FILE}, if it exists.",
 )
-@click.option("--preset", type=click.Choice(_PRESETS), help="A policy by name, without a file.")
-@click.option("--favourable", help="The favourable value of labels and decisions.")
-@options.strata_option("Column within whose values groups are compared; may be repeated.")
+@click.option("--preset", type=_PresetName(), help="Policy by name, instead of a file.")
+@click.option("--favourable", help="The value of labels and decisions that people want.")
+@options.strata_option(
+    "Compare only rows with the same value of this column, such as a department. May be repeated."
+)
 @options.clusters
 @options.mixed_clusters
 @options.weight
@@ -56,24 +84,25 @@ _PRESETS = [name for name in get_args(PresetName) if name != "fair_lending"]
     default="failures",
     show_default=True,
     type=click.Choice(["failures", "permutation", "none"]),
-    help="Permutation tests beside the verdict: of what fails, of all, or none.",
+    help="Run permutation tests besides the verdict, which do not change it: for questions that "
+    "fail, for all, or for none.",
 )
-@options.n_resamples(9_999, "Replicates of tests that need some.")
-@click.option("--strict", is_flag=True, help="Exit with 3 where the data do not decide.")
+@options.n_resamples(9_999, "Random permutations or resamples of tests that need them.")
+@click.option("--strict", is_flag=True, help="Exit with 3, not 0, if the data do not decide.")
 @click.option(
     "--format",
     "form",
     default="text",
     show_default=True,
     type=click.Choice(list(FORMATS.values())),
-    help="What is printed.",
+    help="Format of the printed result.",
 )
 @click.option(
     "--output",
     "-o",
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this .txt, .json or .md file too; may be repeated.",
+    help="Also write the result to this .txt, .json or .md file. May be repeated.",
 )
 @options.quiet
 @options.seed
@@ -91,11 +120,11 @@ def audit(
     output: tuple[Path, ...],
     **given: Any,
 ) -> None:
-    """Audit DATA against a policy: one verdict.
+    """Audit DATA against a policy and print one verdict.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes. Columns are named here or in
-    fairaudit.toml, which 'fairaudit init' proposes. Exit codes: 0 no fail, 1 the policy is
-    violated, 2 something is wrong with the call or the data, 3 not decided (with --strict).
+    fairaudit.toml, which 'fairaudit init' proposes. Exit codes: 0 no fail; 1 the policy is
+    violated; 2 the command or the data are wrong; 3 not decided (with --strict).
 
     \b
     fairaudit audit loans.csv -s sex -s age --y-true repaid --y-pred approved
@@ -107,7 +136,9 @@ def audit(
     formats = {path: _format_of(path) for path in output}
     for path in output:
         check_target("--output", path)
-    policy, roles = _load_policy(policy_path, preset)
+    policy, roles, file = _load_policy(policy_path, preset)
+    if file is not None:
+        context.meta[POLICY_ROLES] = (file, roles)
     combine = {**roles.get("combine", {}), **given.pop("combine")}
     named, filters = options.arguments_and_filters({**given, "combine": combine})
     columns = {**_columns(roles), **named}
@@ -116,6 +147,7 @@ def audit(
             columns = written_cells(named, _columns(roles))
         else:
             warn_of_counts(columns)
+            _warn_of_scores(columns, policy)
     if favourable is not None:
         policy = _with_favourable(favourable, policy, columns)
     found = fa.audit(policy=policy, progress=options.shows_progress(), **columns)
@@ -138,8 +170,10 @@ def _format_of(path: Path) -> str:
     return FORMATS[path.suffix]
 
 
-def _load_policy(path: Path | None, preset: str | None) -> tuple[Policy | None, Mapping[str, Any]]:
-    """Return the policy of a file or preset, None for the default, and the columns of the file."""
+def _load_policy(
+    path: Path | None, preset: str | None
+) -> tuple[Policy | None, Mapping[str, Any], Path | None]:
+    """Return the policy of a file or preset, None for the default; the file's columns; the file."""
     if path is not None and preset is not None:
         raise ArgumentError(
             f"--policy is {path} and --preset is {preset}. Give one of them; the file can name a "
@@ -149,13 +183,13 @@ def _load_policy(path: Path | None, preset: str | None) -> tuple[Policy | None, 
             code="conflicting-arguments",
         )
     if preset is not None:
-        return fa.Policy.preset(preset), {}  # type: ignore[arg-type]
+        return fa.Policy.preset(preset), {}, None  # type: ignore[arg-type]
     if path is None:
         path = Path(POLICY_FILE)
         if not path.is_file():
-            return None, {}
+            return None, {}, None
         print_note(f"policy and columns of {path}")
-    return fa.Policy.load(path), read_roles(path)
+    return fa.Policy.load(path), read_roles(path), path
 
 
 def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,6 +199,28 @@ def _columns(roles: Mapping[str, Any]) -> dict[str, Any]:
         name: list(column) if isinstance(column, tuple) else column
         for name, column in columns.items()
     }
+
+
+def _warn_of_scores(columns: Mapping[str, Any], policy: Policy | None) -> None:
+    """Warn of scores outside 0 to 1, unless a tolerance of the policy is in units of the score."""
+    name, criteria = columns.get("y_score"), () if policy is None else policy.criteria
+    if name is None or any((criterion.tolerance or 0) >= 1 for criterion in criteria):
+        return
+    import polars as pl
+
+    data = columns["data"]
+    frame = scan_files(data) if isinstance(data, str) else data
+    schema = frame.collect_schema()
+    if name not in schema or not schema[name].is_numeric():
+        return
+    column = pl.col(name)
+    ends = frame.select(low=column.min(), high=column.max()).collect(engine="streaming")
+    low, high = ends.row(0)
+    if low is not None and (low < 0 or high > 1):
+        print_note(
+            f"warning: y_score is {name!r}, which goes from {low:g} to {high:g}; scores of a model "
+            "usually lie between 0 and 1"
+        )
 
 
 def _with_favourable(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:

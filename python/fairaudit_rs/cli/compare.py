@@ -17,6 +17,7 @@ from ..literals import PlainAdjustment, Verdict
 from ..report.words import number
 from ..results import verdict as verdicts
 from . import options
+from .command import command
 from .messages import print_text
 from .show import print_results, write_json
 
@@ -32,13 +33,13 @@ _WORDS = {
 }
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_option()
 @options.y_true
-@click.option("--first", required=True, help="Column of decisions or scores of the first model.")
-@click.option("--second", required=True, help="Column of those of the second model.")
+@click.option("--first", required=True, help="Column of the first model's decisions or scores.")
+@click.option("--second", required=True, help="Column of the second model's decisions or scores.")
 @options.counts
 @options.compared
 @options.alternative
@@ -48,12 +49,12 @@ _WORDS = {
     "tolerance",
     type=float,
     metavar="TOLERANCE",
-    help="Exit with 1 where the data show that a gap grew by more than this.",
+    help="Exit with 1 if the data show that a gap grew by more than this.",
 )
 @click.option(
-    "--strict", is_flag=True, help="With --fail-if-worse: exit with 3 where the data do not decide."
+    "--strict", is_flag=True, help="With --fail-if-worse: exit with 3 if the data do not decide."
 )
-@options.n_resamples(9_999, "Replicates of methods that draw some.")
+@options.n_resamples(9_999, "Random permutations or resamples of methods that need them.")
 @options.computation
 @options.json_file("results")
 @click.pass_context
@@ -66,12 +67,13 @@ def compare(
     json_path: Path | None,
     **given: Any,
 ) -> None:
-    """Ask whether the gap of a second model is smaller than that of a first, on the same rows.
+    """Test whether a new model has a smaller gap than the old.
 
-    DATA is a Parquet or CSV file, or a glob of them in quotes. With --alternative less the
-    question is whether gaps became smaller. Exit codes: 0 done; with --fail-if-worse 1 where the
-    data show that the gap of some pair of groups grew by more than the tolerance, and with
-    --strict 3 where they show neither that nor that no gap did; 2 something is wrong.
+    DATA is a Parquet or CSV file, or a glob of them in quotes, with the decisions or scores of both
+    models in each row. With --alternative less the question is whether gaps became smaller. Exit
+    codes: 0 done; 1 with --fail-if-worse, if the data show that a gap grew by more than the
+    tolerance; 2 the command or the data are wrong; 3 with --fail-if-worse --strict, if the data do
+    not decide.
 
     \b
     fairaudit compare loans.csv -s sex -m tpr --y-true repaid --first before --second after

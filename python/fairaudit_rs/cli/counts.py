@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import click
-
 import fairaudit_rs as fa
 
 from ..data.cell_columns import are_cells
@@ -46,7 +44,11 @@ def as_cells(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     is_written = "counts" not in arguments and holds_cells(arguments["data"])
     if "sensitive_features" not in arguments and not is_written:
-        raise click.MissingParameter(param_hint="'--sensitive' / '-s'", param_type="option")
+        raise ArgumentError(
+            "--sensitive is missing. Name a column of groups.",
+            argument="sensitive_features",
+            code="missing-argument",
+        )
     if "counts" in arguments:
         for name, option, why in (
             ("sample_weight", "--weight", "the people of a row have no weights of their own"),

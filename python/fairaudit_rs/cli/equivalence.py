@@ -11,10 +11,11 @@ import fairaudit_rs as fa
 
 from ..literals import EquivalenceMethod
 from . import options
+from .command import command
 from .show import print_results, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
@@ -22,18 +23,18 @@ from .show import print_results, write_json
     "--margin",
     required=True,
     type=float,
-    help="The largest difference that counts as equal; with --scale ratio the smallest ratio.",
+    help="Largest difference that counts as equal; with --scale ratio, smallest ratio.",
 )
 @click.option(
     "--scale",
     default="difference",
     show_default=True,
     type=click.Choice(["difference", "ratio"]),
-    help="What the margin is about.",
+    help="Whether the margin is a difference or a ratio of two groups.",
 )
-@options.gap_options(get_args(EquivalenceMethod), "The test at the margins.")
+@options.gap_options(get_args(EquivalenceMethod), "How each margin is tested.")
 def equivalence(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
-    """Show that no two groups of DATA are further apart than a margin.
+    """Test whether all gaps in DATA are within a margin.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 

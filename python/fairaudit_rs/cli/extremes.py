@@ -10,16 +10,17 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .show import print_results, write_json
 
 
-@click.command()
+@command()
 @options.data
-@click.option("--y-score", required=True, help="Column of scores of the rows as they are.")
+@click.option("--y-score", required=True, help="Column of scores of the unchanged rows.")
 @click.option(
     "--counterfactual-score",
     required=True,
-    help="Column of scores of the rows with their attribute flipped.",
+    help="Column of scores of the same rows with their attribute changed.",
 )
 @options.sensitive_option()
 @click.option(
@@ -27,28 +28,28 @@ from .show import print_results, write_json
     default=1_000.0,
     show_default=True,
     type=float,
-    help="In how many rows the worst one is meant.",
+    help="The worst case is the worst 1 in this many rows.",
 )
 @click.option(
     "--null",
     default="equal_levels",
     show_default=True,
     type=click.Choice(["equal_levels", "equal_laws"]),
-    help="What the p-value tests.",
+    help="Hypothesis that the p-value tests: equal worst cases, or equal distributions.",
 )
 @click.option(
     "--upper",
     default="1",
     show_default=True,
-    help="Known end of the differences: a number, none, or row for 1 - score of each.",
+    help="Largest possible difference: a number, none, or row for 1 - score of each row.",
 )
 @click.option(
     "--n-exceedances",
     default="auto",
     show_default=True,
-    help="How many of the largest differences of a group are fitted: auto, or a number.",
+    help="Number of the largest differences of each group that are fitted, or auto.",
 )
-@options.group_option("Group to compare; repeated, only these are.")
+@options.group_option("A group to compare; all groups by default. May be repeated.")
 @options.reading
 @options.reference
 @options.n_resamples(999, "Permutations of --null equal_laws.")
@@ -60,7 +61,7 @@ def extremes(
     json_path: Path | None,
     **given: Any,
 ) -> None:
-    """Test how much flipping an attribute changes scores in the worst cases of DATA.
+    """Test how much an attribute changes scores at worst.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 

@@ -10,10 +10,11 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .show import print_results, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option("A rate, calibration or divergence; may be repeated.")
 @click.option(
@@ -21,18 +22,22 @@ from .show import print_results, write_json
     "-s",
     "sensitive_features",
     required=True,
-    help="Column whose values make the groups.",
+    help="Column of groups.",
 )
-@click.option("--target", required=True, help="The group that is looked at.")
+@click.option("--target", required=True, help="The group whose gap is explained.")
 @click.option(
-    "--features", "-f", multiple=True, required=True, help="Column of a feature; may be repeated."
+    "--features", "-f", multiple=True, required=True, help="Column of a feature. May be repeated."
 )
 @options.labels_or_scores
 @options.cut
 @options.pos_label
 @options.reading
 @click.option(
-    "--n-draws", default=2_000, show_default=True, type=int, help="Draws behind joint intervals."
+    "--n-draws",
+    default=2_000,
+    show_default=True,
+    type=int,
+    help="Random draws for intervals that hold jointly.",
 )
 @options.computation
 @options.json_file("results")

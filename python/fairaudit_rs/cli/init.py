@@ -21,6 +21,8 @@ from ..auditing.proposal import (
     missing_texts,
     proposed_text,
     question_of,
+    reason_without,
+    takes_positive_value,
     unsaid_values,
 )
 from ..data.cell_columns import are_cells
@@ -33,6 +35,7 @@ from ..errors import ArgumentError, DataError
 from ..writing import check_target, write_text
 from . import options
 from .audit import POLICY_FILE
+from .command import command
 from .counts import warn_of_names
 from .messages import print_text
 
@@ -42,26 +45,27 @@ _MOST_ROWS = 1_000_000
 _MOST_LISTED = 20
 
 
-@click.command()
+@command()
 @options.data
 @options.counts
 @options.text_files
-@click.option("--favourable", help="The favourable value of labels and decisions.")
+@click.option("--favourable", help="The value of labels and decisions that people want.")
 @click.option(
     "--output",
     "-o",
     default=POLICY_FILE,
     show_default=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write; one that is there stays as it is.",
+    help="The file to write. An existing file is never changed.",
 )
 def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
-    """Look at DATA and propose a policy file.
+    """Propose a policy file for DATA: columns and metrics.
 
-    Proposes which columns are attributes, labels, decisions and scores, and what to hold the model
-    to; writes it with the reason of every line. On a terminal it asks; elsewhere it takes what is
-    likeliest. Nothing is overwritten. Exit code 2: no attributes, or neither decisions nor labels,
-    were found.
+    Guesses which columns hold attributes of people, labels, decisions and scores, and writes them
+    to a file with the default policy. Comments explain each line. Read the file and choose: the
+    favourable value, the tolerances and the groups are your decision. On a terminal the command
+    asks; elsewhere it takes the likeliest answer. Nothing is overwritten. Exit code 2: the file
+    has no column of attributes, or none of decisions or labels.
 
     \b
     fairaudit init loans.csv
@@ -70,7 +74,9 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     """
     if os.path.lexists(output):
         raise ArgumentError(
-            f"--output is {output}, which exists already; accepted: a new name", argument="output"
+            f"{output} exists already and is left as it is. Edit it, delete it, or write another "
+            "file with -o NAME.",
+            argument="output",
         )
     check_target("--output", output)
     given = {**given, "delimiter": _delimiter(data, given)}
@@ -90,7 +96,7 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
         _check_favourable(favourable, proposal)
     for role, found in proposal.roles.items():
         names = ", ".join(column.name for column in found) or "not found"
-        print_text(f"{role}: {names}")
+        print_text(f"{role}: {names}{'' if found else reason_without(role, proposal)}")
     for line in describe_guesses(proposal):
         print_text(line)
     if read_as_missing:
@@ -113,7 +119,11 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     if favourable is None and unsaid_values(proposal):
         print_text(f"\n{question_of(proposal)}")
     elif favourable is None and proposal.decided is not None and proposal.cut is None:
-        print_text(f"favourable: {proposal.favourable()} (a guess)")
+        guess = proposal.favourable()
+        if takes_positive_value(proposal):
+            print_text(f"favourable: not set; the audit takes {guess}")
+        else:
+            print_text(f"favourable: {guess} (a guess)")
     print_text(f"\nwritten to {output}: read it, then run{' one of' if len(commands) > 1 else ''}")
     for line in commands:
         print_text(f"  {line}", whole=True)
@@ -262,14 +272,14 @@ def _ask_roles(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) 
         or (found.name if found and not found.is_decision else ""),
     }
     for what, text in (
-        ("decisions", "Column of what a model or a person decided (- for none)"),
-        ("labels", "Column of what turned out, the labels (- for none)"),
+        ("decisions", "Column of decisions by a model or a person (- for none)"),
+        ("labels", "Column of labels, what actually happened (- for none)"),
     ):
         taken[what] = _prompted(text, names, taken[what])
     own = ", ".join(feature.name for feature in proposal.roles["sensitive_features"])
     everything = [*(column.name for column in proposal.columns), *combine]
     attributes = _prompted(
-        "Columns whose values make groups of people, with commas", everything, own, several=True
+        "Columns of groups of people, separated by commas", everything, own, several=True
     )
     return Proposal.from_columns(
         proposal.columns,
@@ -313,7 +323,7 @@ def _ask_favourable(proposal: Proposal) -> str | None:
     values = [str(value) for value, _ in decided[0].values]
     guess = proposal.favourable()
     answer = click.prompt(
-        f"What do people want of {decided[0].name} ({' or '.join(values)})?"
+        f"Which value of {decided[0].name} do people want ({' or '.join(values)})?"
         f"{' Empty: not now' if guess is None else ''}",
         default="" if guess is None else str(guess),
         show_default=guess is not None,

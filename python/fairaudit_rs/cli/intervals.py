@@ -5,22 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-import click
-
 import fairaudit_rs as fa
 
 from ..literals import IntervalMethod
 from . import options
+from .command import command
 from .show import print_results, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
-@options.gap_options(get_args(IntervalMethod), "How intervals are made.")
+@options.gap_options(get_args(IntervalMethod), "How intervals are computed.")
 def intervals(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
-    """Say how large metrics, their gaps and ratios can be in the groups of DATA.
+    """Compute intervals of metrics, gaps and ratios in DATA.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 

@@ -70,16 +70,22 @@ def _discard(stream: IO[str]) -> None:
     os.close(null)
 
 
-def with_options(error: FairAuditError, command: click.Command) -> str:
-    """Return the message of an error with options of a command instead of arguments.
+def with_options(
+    error: FairAuditError,
+    command: click.Command,
+    message: str | None = None,
+    kept: Collection[str] = (),
+) -> str:
+    """Return the message of an error, or another, with options instead of arguments.
 
-    Only arguments that the error lists (`argument` and `mentions`) are replaced.
+    Only arguments that the error lists (`argument` and `mentions`) are replaced, except those that
+    are ``kept`` because they are keys of a file.
     """
-    message = str(error)
+    message = str(error) if message is None else message
     options = {option.name: option for option in command.params if option.name}
     if "where" in options:
         message = message.replace(_LEAVE_OUT, f'{_LEAVE_OUT} (--where "not COLUMN is missing")')
-    named = {name: options[name] for name in _named(error) if name in options}
+    named = {name: options[name] for name in _named(error) if name in options and name not in kept}
     if not named:
         return message
     return _token(named, error.argument).sub(lambda found: _as_option(found, named), message)
@@ -114,11 +120,12 @@ def _as_option(found: re.Match[str], options: Mapping[str, click.Parameter]) -> 
     option = options[name]
     value = groups["value"] or ""
     if not value or getattr(option, "is_flag", False):
-        return _shown(option)
+        return option_name(option)
     if isinstance(option, click.Argument):
         return found[0]
-    return f"{_shown(option)} {'none' if value == 'None' else value.strip(chr(39))}"
+    return f"{option_name(option)} {'none' if value == 'None' else value.strip(chr(39))}"
 
 
-def _shown(option: click.Parameter) -> str:
+def option_name(option: click.Parameter) -> str:
+    """Return the long name of an option, or the name of an argument."""
     return option.opts[0] if isinstance(option, click.Option) else option.human_readable_name

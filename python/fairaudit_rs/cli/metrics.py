@@ -8,13 +8,14 @@ import click
 
 import fairaudit_rs as fa
 
+from .command import command
 from .messages import print_text
 
 
-@click.command("metrics")
+@command("metrics")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_metrics(as_json: bool) -> None:
-    """List the metrics of the registry.
+    """List all metrics, with their formulas and short names.
 
     \b
     fairaudit metrics

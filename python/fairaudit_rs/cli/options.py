@@ -42,7 +42,9 @@ def path_option(name: str, variable: str, text: str) -> Decorator:
     return click.option(name, variable, type=click.Path(dir_okay=False, path_type=Path), help=text)
 
 
-def sensitive_option(repeated: str = "the intersections do", required: bool = True) -> Decorator:
+def sensitive_option(
+    repeated: str = "their intersections are compared", required: bool = True
+) -> Decorator:
     """Return the option for the columns of the groups."""
     return click.option(
         "--sensitive",
@@ -50,13 +52,13 @@ def sensitive_option(repeated: str = "the intersections do", required: bool = Tr
         "sensitive_features",
         multiple=True,
         required=required,
-        help=f"Column whose values make the groups; repeated, {repeated}.",
+        help=f"Column of groups, such as sex. Repeat the option for several: {repeated}.",
     )
 
 
 #: Files of counts have their own attributes, which are used by default.
 sensitive_or_counts = sensitive_option(
-    "the intersections do; all attributes of what 'fairaudit tabulate' wrote when left out",
+    "their intersections are compared. Not needed for files that 'fairaudit tabulate' wrote",
     required=False,
 )
 
@@ -78,7 +80,7 @@ def _files(
 
 
 def metric_option(
-    text: str = "Name of a metric; may be repeated. 'fairaudit metrics' lists them.",
+    text: str = "Name of a metric. May be repeated. 'fairaudit metrics' lists them.",
 ) -> Decorator:
     """Return the option for metrics by name."""
     return click.option(
@@ -103,7 +105,7 @@ def adjust_option(words: Sequence[str]) -> Decorator:
         default="holm",
         show_default=True,
         type=click.Choice(words),
-        help="Adjustment of the p-values of several pairs of groups.",
+        help="Adjustment of p-values for several pairs of groups.",
     )
 
 
@@ -150,40 +152,44 @@ quiet = click.option(
     is_eager=True,
     expose_value=False,
     callback=_be_quiet,
-    help="Print nothing but errors.",
+    help="Print only errors.",
 )
-y_true = click.option("--y-true", help="Column of labels.")
+y_true = click.option("--y-true", help="Column of labels: what actually happened.")
 y_score = click.option("--y-score", help="Column of scores.")
 clusters = click.option(
-    "--clusters", multiple=True, help="Column whose rows of one value move together."
+    "--clusters",
+    multiple=True,
+    help="Column of clusters: rows with the same value belong together, such as one person's.",
 )
 weight = click.option("--weight", "sample_weight", help="Column of weights.")
-pos_label = click.option(
-    "--pos-label", help="The value of labels and decisions that is the positive class."
-)
+pos_label = click.option("--pos-label", help="The positive value of labels and decisions.")
 #: Values of `--missing` with a special meaning, which are not texts of a file.
 _MISSING = get_args(Missing)
 text_files = combine_options(
     click.option(
         "--missing",
         multiple=True,
-        help="Texts that stand for a missing value, as NA,?; 'own': missing values of groups and "
-        "strata are a group of their own; 'keep_texts': texts such as nan and none are groups. May "
-        "be repeated.",
+        help="Texts that stand for a missing value, such as NA,? Two words are special: own makes "
+        "missing values of groups and strata a group, keep_texts makes texts such as nan and none "
+        "groups. May be repeated.",
     ),
-    click.option("--delimiter", help="What separates columns of text files: a character, or tab."),
-    click.option("--encoding", help="Encoding of text files; UTF-8 when left out."),
     click.option(
-        "--columns", help="Names of the columns of a text file without a line of names, as a,b,c."
+        "--delimiter", help="Separator of the columns in text files: a character, or tab."
+    ),
+    click.option("--encoding", help="Encoding of text files. Default: UTF-8."),
+    click.option(
+        "--columns", help="Names of the columns, such as a,b,c, for a text file without a header."
     ),
     click.option(
         "--skip-lines",
         type=click.IntRange(0),
-        help="Lines to leave out at the start of text files, above the line of names.",
+        help="Number of lines to skip at the start of text files, above the header.",
     ),
 )
 where = click.option(
-    "--where", help="Rows to keep, as \"age >= 18 and state = 'NY'\"; what is missing is not."
+    "--where",
+    help="Rows to keep, such as \"age >= 18 and state = 'NY'\". Rows with a missing value in the "
+    "condition are dropped.",
 )
 
 
@@ -209,18 +215,21 @@ combine = click.option(
     "--combine",
     multiple=True,
     callback=_combined,
-    help="Make one attribute of columns of 0 and 1, as race=black,white,asian. May be repeated.",
+    help="Combine columns of 0 and 1 into one attribute, such as race=black,white,asian. May be "
+    "repeated.",
 )
 reading = combine_options(where, combine, text_files)
 cut = click.option(
-    "--cut", help="Decide positively from this score on, as score=0.7, in place of --y-pred."
+    "--cut",
+    help="Count scores from this number on as positive decisions, such as score=0.7. Replaces "
+    "--y-pred.",
 )
 mixed_clusters = click.option(
     "--mixed-clusters",
     default="refuse",
     show_default=True,
     type=click.Choice(["refuse", "split", "drop"]),
-    help="What becomes of clusters with rows in several groups.",
+    help="Clusters with rows in several groups are an error (refuse), split by group, or dropped.",
 )
 reference = click.option("--reference", help="Compare every other group with this one.")
 excluded_groups = combine_options(
@@ -229,9 +238,9 @@ excluded_groups = combine_options(
         default="raise",
         show_default=True,
         type=click.Choice(["raise", "skip"]),
-        help="What is done about groups without a value: an error, or they are left out.",
+        help="Groups without a value of the metric are an error (raise), or excluded (skip).",
     ),
-    click.option("--min-group-size", type=int, help="Groups of fewer rows are left out."),
+    click.option("--min-group-size", type=int, help="Exclude groups with fewer rows than this."),
 )
 labels = combine_options(y_true, y_pred(), y_score, cut)
 labels_or_scores = combine_options(
@@ -243,7 +252,7 @@ compared = combine_options(
     reading,
     reference,
     group_option(
-        "A group to compare, repeated for each; all when left out. 'a & b' is an intersection."
+        "A group to compare; all groups by default. May be repeated. 'a & b' is an intersection."
     ),
     excluded_groups,
 )
@@ -253,28 +262,43 @@ alternative = click.option(
     default="two-sided",
     show_default=True,
     type=click.Choice(["two-sided", "greater", "less"]),
+    help="Direction of the gap that is tested.",
 )
-confidence_level = click.option("--confidence-level", default=0.95, show_default=True, type=float)
+confidence_level = click.option(
+    "--confidence-level",
+    default=0.95,
+    show_default=True,
+    type=float,
+    help="Confidence of intervals; 1 minus the level of tests.",
+)
 seed = click.option(
-    "--seed", "rng", type=click.IntRange(0), help="Seed; chosen and reported when left out."
+    "--seed",
+    "rng",
+    type=click.IntRange(0),
+    help="Seed of random numbers. Default: a random one, which is printed.",
 )
 counts = click.option(
-    "--count", "counts", help="Column of numbers of people, where rows are counts."
+    "--count", "counts", help="Column of counts, if each row stands for many people."
 )
-threads = click.option("--threads", "n_threads", type=int, help="Threads; all cores when left out.")
+threads = click.option(
+    "--threads", "n_threads", type=int, help="Number of threads. Default: all cores."
+)
 show_progress = click.option(
     "--progress",
     "show_progress",
     is_flag=True,
     expose_value=False,
     callback=_force_progress,
-    help="Say on the standard error how far the work is, without a terminal too.",
+    help="Show progress on standard error, even without a terminal.",
 )
 computation = combine_options(confidence_level, seed, threads, show_progress)
 #: Options of commands about gaps: columns, strata, counts and groups.
 gap_columns = combine_options(
     labels,
-    strata_option("Column within whose values gaps are taken; may be repeated."),
+    strata_option(
+        "Compare only rows with the same value of this column, such as a department. May be "
+        "repeated."
+    ),
     counts,
     compared,
 )
@@ -285,7 +309,7 @@ def gap_options(methods: Sequence[str], text: str) -> Decorator:
     method = click.option(
         "--method", default="auto", show_default=True, type=click.Choice(methods), help=text
     )
-    replicates = n_resamples(9_999, "Replicates of methods that draw some.")
+    replicates = n_resamples(9_999, "Random permutations or resamples of methods that need them.")
     return combine_options(
         gap_columns, method, row_columns, replicates, computation, json_file("results")
     )

@@ -9,17 +9,20 @@ import click
 
 from ..permutation.lens import permutation_tests
 from . import options
+from .command import command
 from .counts import as_cells
 from .messages import print_text
 from .show import print_results, print_tests, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
 @options.labels
-@options.strata_option("Column within whose values groups are compared; may be repeated.")
+@options.strata_option(
+    "Compare only rows with the same value of this column, such as a department. May be repeated."
+)
 @options.compared
 @options.alternative
 @options.adjust_option(["holm", "bh", "max-t", "none"])
@@ -30,10 +33,12 @@ from .show import print_results, print_tests, write_json
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "inversion", "delta", "studentized", "basic", "percentile"]),
-    help="How intervals are made.",
+    help="How intervals are computed.",
 )
-@options.n_resamples(9_999, "Replicates of a test that is not exact.")
-@click.option("--adaptive", is_flag=True, help="Stop as soon as the test is decided.")
+@options.n_resamples(9_999, "Random permutations of a test that is not exact.")
+@click.option(
+    "--adaptive", is_flag=True, help="Stop drawing permutations as soon as the result is clear."
+)
 @options.computation
 @options.json_file("results")
 def permutation(

@@ -10,12 +10,13 @@ import click
 import fairaudit_rs as fa
 
 from . import options
+from .command import command
 from .counts import as_cells
 from .messages import print_text
 from .show import write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.metric_option()
 @options.sensitive_or_counts
@@ -26,21 +27,25 @@ from .show import write_json
     default=0.8,
     show_default=True,
     type=float,
-    help="Probability with which the gap is to be found, or its absence.",
+    help="Probability of finding the gap, or of showing that there is none.",
 )
 @click.option(
     "--goal",
     default="difference",
     show_default=True,
     type=click.Choice(["difference", "equivalence"]),
-    help="What is to be shown: a gap, or that there is none as large.",
+    help="Goal of the test: to find a gap, or to show that none is as large.",
 )
 @options.alternative
-@click.option("--n-comparisons", type=int, help="Pairs that share the level; all when left out.")
+@click.option(
+    "--n-comparisons",
+    type=int,
+    help="Number of pairs of groups that share the level. Default: all pairs.",
+)
 @options.confidence_level
 @options.json_file("plans")
 def power(metric: tuple[str, ...], json_path: Path | None, **given: Any) -> None:
-    """Say how large a gap must be for a test on DATA to find it.
+    """Compute the smallest gap that a test on DATA can find.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 

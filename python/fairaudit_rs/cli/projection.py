@@ -13,10 +13,11 @@ from ..projection.notions import NOTIONS
 from ..results.chart import picture_kind
 from ..writing import write_file
 from . import options
+from .command import command
 from .show import print_results, write_json
 
 
-@click.command()
+@command()
 @options.data
 @options.sensitive_option("see --attributes")
 @click.option(
@@ -24,7 +25,7 @@ from .show import print_results, write_json
     default="equal_opportunity",
     show_default=True,
     type=click.Choice(list(NOTIONS)),
-    help="Which rates must be equal.",
+    help="The rates that must be equal.",
 )
 @options.labels_or_scores
 @click.option(
@@ -32,7 +33,7 @@ from .show import print_results, write_json
     default=0.5,
     show_default=True,
     type=float,
-    help="Scores from here on are decided positively.",
+    help="Scores of at least this are positive decisions.",
 )
 @click.option("--distance", help="Column of distances to the decision boundary.")
 @click.option(
@@ -40,27 +41,31 @@ from .show import print_results, write_json
     default="crossed",
     show_default=True,
     type=click.Choice(["crossed", "separate"]),
-    help="Several sensitive columns make intersections, or must each be fair by itself.",
+    help="Several columns of groups: compare their intersections, or each column by itself.",
 )
-@options.group_option("A group to compare, repeated for each; all when left out.")
+@options.group_option("A group to compare; all groups by default. May be repeated.")
 @options.reference
-@click.option("--epsilon", type=float, help="Gaps up to this count as fair.")
+@click.option("--epsilon", type=float, help="Gaps up to this size count as fair.")
 @options.alternative
 @options.weight
 @options.pos_label
 @options.reading
-@click.option("--bandwidth", type=float, help="Of the density near the boundary.")
+@click.option(
+    "--bandwidth", type=float, help="Bandwidth of the density estimate near the boundary."
+)
 @click.option(
     "--calibration",
     default="asymptotic",
     show_default=True,
     type=click.Choice(["asymptotic", "permutation"]),
-    help="How the p-value is found; permutation is valid for trees and categorical data too.",
+    help="How the p-value is computed. Use permutation for trees and categorical data.",
 )
-@options.n_resamples(999, "Replicates of a permutation.")
+@options.n_resamples(999, "Random permutations for --calibration permutation.")
 @options.computation
 @options.path_option(
-    "--moves", "moves_path", "Write the rows that would move to this CSV or Parquet file."
+    "--moves",
+    "moves_path",
+    "Write the rows whose decisions would change to this CSV or Parquet file.",
 )
 @options.path_option(
     "--plot", "plot_path", "Write the chart to this .json, .svg, .png or .html file."
@@ -72,7 +77,9 @@ def projection(
     json_path: Path | None,
     **given: Any,
 ) -> None:
-    """Measure how far DATA are from a fair distribution, and who would have to move.
+    """Measure how far DATA are from a fair distribution.
+
+    The result also says whose decisions would have to change.
 
     DATA is a Parquet or CSV file, or a glob of them in quotes.
 

@@ -13,16 +13,17 @@ from ..data.cell_columns import as_text
 from ..errors import ArgumentError
 from ..writing import check_target, write_file
 from . import options
+from .command import command
 from .messages import print_text
 
 
-@click.command()
+@command()
 @options.data
-@options.sensitive_option("all are kept")
+@options.sensitive_option("all columns are kept")
 @options.labels
-@options.strata_option("Column that is kept as a stratum; may be repeated.")
+@options.strata_option("Column to keep as a stratum. May be repeated.")
 @options.counts
-@click.option("--score-bins", type=int, help="Bins of scores from 0 to 1.")
+@click.option("--score-bins", type=int, help="Number of bins for scores from 0 to 1.")
 @options.pos_label
 @options.reading
 @options.threads
@@ -30,13 +31,13 @@ from .messages import print_text
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this .csv or .parquet file instead of printing.",
+    help="Write the counts to this .csv or .parquet file instead of printing them.",
 )
 def tabulate(output: Path | None, **given: Any) -> None:
     """Count the rows of DATA by group, label and decision.
 
-    DATA is a Parquet or CSV file, or a glob of them in quotes. Counts hold no people: they can
-    leave the house, add up, and are read by the other commands as they are.
+    DATA is a Parquet or CSV file, or a glob of them in quotes. Counts contain no single
+    people, so they can be shared and added up. The other commands read them like data.
 
     \b
     fairaudit tabulate loans.csv -s sex --y-true repaid --y-pred approved -o counts.csv

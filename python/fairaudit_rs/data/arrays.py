@@ -15,7 +15,7 @@ from ..arguments import as_float
 from ..errors import DataError, TooManyValuesError
 from .bands import cut_column
 from .columns import Column, EncodedColumn, argument_of, check_numeric, count_not_finite
-from .numbering import number_values
+from .integer_codes import number_values
 
 #: Bin of a score that is missing or outside all bins.
 NO_BIN = 2**32 - 1
@@ -192,12 +192,12 @@ class ArraySource:
             values=values, codes=found.codes.astype(np.int64), counts=found.counts.astype(np.int64)
         ), found.cell_of_row
 
-    def units(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
+    def cluster_codes(self, keys: Sequence[str], names: Sequence[str]) -> NDArray[np.uint32]:
         """Return the cluster of each row, numbered in the sorted order of the cluster labels."""
         combined: NDArray[Any] = np.zeros(0, dtype=np.uint32)
         for key, name in zip(keys, names, strict=True):
             column = self.columns[key]
-            place, n_distinct, missing = _places(column)
+            place, n_distinct, missing = _rank_values(column)
             if missing.any():
                 raise DataError(
                     f"clusters column {name!r} is missing in {int(missing.sum()):,} of "
@@ -338,7 +338,7 @@ def check_total(total: float, scored: bool) -> None:
         )
 
 
-def _places(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
+def _rank_values(column: Column) -> tuple[NDArray[Any], int, NDArray[np.bool_]]:
     """Return the rank of each value, the number of distinct values, and a mask of missing ones."""
     if isinstance(column, EncodedColumn):
         # An array of text would give each label the size of the longest one.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .columns import Column, EncodedColumn
-from .ranked_labels import in_order
+from .ranked_labels import rank_labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,7 @@ def band_names(cuts: Sequence[float]) -> list[str]:
     """Return the names of the bands between cuts, in their order."""
     ends = [f"{cut:g}" for cut in cuts]
     between = [f"above {low} up to {high}" for low, high in pairwise(ends)]
-    return in_order([f"up to {ends[0]}", *between, f"above {ends[-1]}"])
+    return rank_labels([f"up to {ends[0]}", *between, f"above {ends[-1]}"])
 
 
 def cut_column(column: Column, cuts: Sequence[float]) -> Column:

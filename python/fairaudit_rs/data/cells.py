@@ -44,7 +44,7 @@ from .labels import (
     name_combinations,
     sort_keys,
 )
-from .ranked_labels import is_missing_group, with_one_order
+from .ranked_labels import is_missing_group, unify_ranks
 
 if TYPE_CHECKING:
     import polars as pl
@@ -458,9 +458,9 @@ def _canonical(
                     argument="missing",
                 )
     for i in range(len(names)):
-        groups = with_one_order(groups, i)
+        groups = unify_ranks(groups, i)
     for i in range(len(strata_names)):
-        strata = with_one_order(strata, i)
+        strata = unify_ranks(strata, i)
     check_total(float(count.sum(dtype=np.float64)), score_edges is not None)
     keep = count > 0
     groups, group = sort_keys(groups, group[keep])

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from ..arguments import as_float
 from ..errors import ArgumentTypeError
-from .equality import Value
-from .ranked_labels import in_order, used_codes
+from .equality import EqualByValue
+from .ranked_labels import drop_unused_labels, rank_labels
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 #: Rows per block.
-_PART = 1 << 18
+_BLOCK_ROWS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedColumn(Value):
+class EncodedColumn(EqualByValue):
     """A column as codes into its distinct values; the code after the last one is missing."""
 
     codes: NDArray[np.uint32]
@@ -47,8 +47,8 @@ def count_not_finite(values: NDArray[np.float64]) -> tuple[int, int]:
     Works block by block: a flag for every row would cost an eighth of the column.
     """
     n_bad, first = 0, -1
-    for start in range(0, len(values), _PART):
-        bad = ~np.isfinite(values[start : start + _PART])
+    for start in range(0, len(values), _BLOCK_ROWS):
+        bad = ~np.isfinite(values[start : start + _BLOCK_ROWS])
         n = int(np.count_nonzero(bad))
         if n and not n_bad:
             first = start + int(bad.argmax())
@@ -155,7 +155,7 @@ def _from_pandas(name: str, value: Any) -> Any:
         texts = distinct.values_at(np.arange(len(distinct)))
         ordered = bool(series.cat.ordered) and not isinstance(texts[0], bool)
         return _encode_categories(
-            series.cat.codes.to_numpy(), in_order(texts) if ordered else texts
+            series.cat.codes.to_numpy(), rank_labels(texts) if ordered else texts
         )
     if isinstance(series.dtype, np.dtype):
         return series.to_numpy()
@@ -164,7 +164,7 @@ def _from_pandas(name: str, value: Any) -> Any:
 
 def _encode_categories(codes: NDArray[Any], labels: list[Any]) -> EncodedColumn:
     """Return a column of category codes, with only the categories that occur."""
-    new_codes, used = used_codes(codes, len(labels))
+    new_codes, used = drop_unused_labels(codes, len(labels))
     return EncodedColumn(new_codes, [labels[place] for place in used])
 
 
@@ -234,7 +234,7 @@ def _by_value(values: list[Any]) -> EncodedColumn:
     coded = _encode(values)
     places = sorted(range(len(coded.labels)), key=coded.labels.__getitem__)
     labels: list[Any] = [None] * len(places)
-    for place, label in zip(places, in_order(str(coded.labels[p]) for p in places), strict=True):
+    for place, label in zip(places, rank_labels(str(coded.labels[p]) for p in places), strict=True):
         labels[place] = label
     return EncodedColumn(coded.codes, labels)
 
@@ -273,7 +273,7 @@ def _from_series(name: str, series: pl.Series) -> Column:
         return _from_objects(name, series.to_list())
     if isinstance(series.dtype, pl.Enum):
         codes = series.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
-        return _encode_categories(codes, in_order(series.dtype.categories.to_list()))
+        return _encode_categories(codes, rank_labels(series.dtype.categories.to_list()))
     if isinstance(series.dtype, pl.Categorical):
         series = series.cast(pl.String)
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:

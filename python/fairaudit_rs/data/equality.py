@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-class Value:
+class EqualByValue:
     """A dataclass that compares by its fields, entry by entry; NaN equals NaN.
 
     Only fields are pickled: other attributes are caches, some of them native objects.

@@ -179,7 +179,7 @@ def _chosen(columns: list[tuple[str, Any]], name: str) -> tuple[str, Any]:
     """Return the column of a feature; an indicator may be computed from its original column."""
     called = {column for column, _ in columns}
     if isinstance(name, Indicator) and name not in called and name.column in called:
-        return name, name.from_column(_only(columns, name.column)[1])
+        return name, name.values_in(_only(columns, name.column)[1])
     return _only(columns, name)
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, ColumnError
-from .columns import list_some
+from ..errors import ArgumentError
+from .frames import unknown_column_error
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,12 +37,12 @@ _EXAMPLE = (
     "accepted: a condition such as age >= 18 and state = 'NY', with and, or, not, in (a, b) and is "
     "missing"
 )
-_DEEPEST = 50
+_MAX_DEPTH = 50
 
 
 def row_filter(text: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
     """Parse a filter into an expression; ``schema`` has the types of the columns."""
-    return _FilterParser(text, schema).whole()
+    return _FilterParser(text, schema).parse()
 
 
 def column_text(name: str) -> str:
@@ -67,10 +67,8 @@ def parse_decision(text: str, schema: Mapping[str, pl.DataType]) -> tuple[str, p
             f"cut is {text!r}; accepted: a column and a number, such as score=0.7", argument="cut"
         )
     if name not in schema:
-        raise ColumnError(
-            f"cut names column {name!r}, which does not exist; the data have: "
-            f"{list_some(list(schema), 30)}",
-            argument="cut",
+        raise unknown_column_error(
+            f"cut names column {name!r}, which does not exist", name, list(schema), argument="cut"
         )
     if not schema[name].is_numeric():
         raise ArgumentError(
@@ -94,7 +92,7 @@ class _FilterParser:
         while place < len(text):
             token = _TOKEN.match(text, place)
             if token is None or not token.lastgroup:
-                raise self._wrong(f"{text[place:].strip()[:20]!r} is not understood")
+                raise self._error(f"{text[place:].strip()[:20]!r} is not understood")
             kind, value = token.lastgroup, token[token.lastgroup]
             if kind == "word" and value.lower() in _KEYWORDS:
                 kind, value = "keyword", value.lower()
@@ -102,20 +100,20 @@ class _FilterParser:
             place = token.end()
         return tokens
 
-    def _wrong(self, why: str) -> ArgumentError:
+    def _error(self, why: str) -> ArgumentError:
         return ArgumentError(f"where is {self.text!r}: {why}; {_EXAMPLE}", argument="where")
 
-    def _next(self) -> tuple[str, str]:
+    def _peek(self) -> tuple[str, str]:
         return (
             self.tokens[self.position] if self.position < len(self.tokens) else ("end", "the end")
         )
 
-    def _take(self) -> tuple[str, str]:
-        token = self._next()
+    def _advance(self) -> tuple[str, str]:
+        token = self._peek()
         self.position += 1
         return token
 
-    def _takes(self, *values: str) -> bool:
+    def _accept(self, *values: str) -> bool:
         """Take the next tokens and return True if they are these words and signs."""
         ahead = self.tokens[self.position : self.position + len(values)]
         if [value for kind, value in ahead if kind in ("keyword", "sign")] != list(values):
@@ -123,35 +121,35 @@ class _FilterParser:
         self.position += len(values)
         return True
 
-    def whole(self) -> pl.Expr:
+    def parse(self) -> pl.Expr:
         """Return the expression of the whole text."""
         expression = self._disjunction()
-        if self._next()[0] != "end":
-            raise self._wrong(f"{self._next()[1]!r} follows a complete condition")
+        if self._peek()[0] != "end":
+            raise self._error(f"{self._peek()[1]!r} follows a complete condition")
         return expression
 
     def _disjunction(self) -> pl.Expr:
         expression = self._conjunction()
-        while self._takes("or"):
+        while self._accept("or"):
             expression = expression | self._conjunction()
         return expression
 
     def _conjunction(self) -> pl.Expr:
         expression = self._term()
-        while self._takes("and"):
+        while self._accept("and"):
             expression = expression & self._term()
         return expression
 
     def _term(self) -> pl.Expr:
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self._wrong(f"more than {_DEEPEST} parts are nested")
-        if self._takes("not"):
+        if self.depth > _MAX_DEPTH:
+            raise self._error(f"more than {_MAX_DEPTH} parts are nested")
+        if self._accept("not"):
             expression = ~self._term()
-        elif self._takes("("):
+        elif self._accept("("):
             expression = self._disjunction()
-            if not self._takes(")"):
-                raise self._wrong("a bracket is not closed")
+            if not self._accept(")"):
+                raise self._error("a bracket is not closed")
         else:
             expression = self._comparison()
         self.depth -= 1
@@ -167,65 +165,66 @@ class _FilterParser:
             column = column.fill_nan(None)
         elif isinstance(dtype, pl.Categorical | pl.Enum):
             column = column.cast(pl.String)
-        if self._takes("is"):
-            negated = self._takes("not")
-            kind, value = self._take()
+        if self._accept("is"):
+            negated = self._accept("not")
+            kind, value = self._advance()
             if kind != "word" or value.lower() not in ("missing", "null"):
-                raise self._wrong(f"{value!r} follows {name!r} is, where missing is needed")
+                raise self._error(f"{value!r} follows {name!r} is, where missing is needed")
             return column.is_not_null() if negated else column.is_null()
-        negated = self._takes("not")
-        if self._takes("in"):
-            is_member = column.is_in(self._several(name, dtype))
+        negated = self._accept("not")
+        if self._accept("in"):
+            is_member = column.is_in(self._value_list(name, dtype))
             return ~is_member if negated else is_member
-        kind, sign = self._take()
+        kind, sign = self._advance()
         if negated or kind != "sign" or sign not in _COMPARISONS:
-            raise self._wrong(f"{sign!r} follows column {name!r}, where a comparison is needed")
+            raise self._error(f"{sign!r} follows column {name!r}, where a comparison is needed")
         expression: pl.Expr = _COMPARISONS[sign](column, pl.lit(self._literal(name, dtype)))
         return expression
 
     def _column(self) -> str:
-        kind, value = self._take()
+        kind, value = self._advance()
         name = value[1:-1] if kind == "quoted" else value
         if kind not in ("quoted", "word", "number"):
-            raise self._wrong(f"{value!r} comes where the name of a column is needed")
+            raise self._error(f"{value!r} comes where the name of a column is needed")
         if name not in self.schema:
-            raise ColumnError(
-                f"where names column {name!r}, which does not exist; the data have: "
-                f"{list_some(list(self.schema), 30)}",
+            raise unknown_column_error(
+                f"where names column {name!r}, which does not exist",
+                name,
+                list(self.schema),
                 argument="where",
             )
         return name
 
-    def _several(self, name: str, dtype: pl.DataType) -> list[Any]:
-        if not self._takes("("):
-            raise self._wrong("in needs values in brackets")
+    def _value_list(self, name: str, dtype: pl.DataType) -> list[Any]:
+        if not self._accept("("):
+            raise self._error("in needs values in brackets")
         values = [self._literal(name, dtype)]
-        while self._takes(","):
+        while self._accept(","):
             values.append(self._literal(name, dtype))
-        if not self._takes(")"):
-            raise self._wrong("a bracket is not closed")
+        if not self._accept(")"):
+            raise self._error("a bracket is not closed")
         return values
 
     def _literal(self, name: str, dtype: pl.DataType) -> Any:
         """Read the next token as a value of the type of a column."""
         import polars as pl
 
-        kind, value = self._take()
+        kind, value = self._advance()
         if kind not in ("quoted", "word", "number"):
-            raise self._wrong(
+            raise self._error(
                 f"{value!r} comes where column {name!r} needs a value to compare with"
             )
         text = value[1:-1] if kind == "quoted" else value
         if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
             if kind == "number":
-                raise self._wrong(
+                raise self._error(
                     f"column {name!r} holds text, and {value} is a number ('{value}' is text)"
                 )
             return text
         try:
-            return _READ[_kind(dtype)](text)
+            return _PARSERS[_kind(dtype)](text)
         except (KeyError, ValueError):
-            raise self._wrong(
+            raise self._error(
                 f"{text!r} does not fit column {name!r}, which holds {_kind(dtype)}"
             ) from None
 
@@ -242,7 +241,7 @@ def _kind(dtype: pl.DataType) -> str:
     return "numbers" if dtype.is_numeric() else str(dtype)
 
 
-def _truth(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
     return text.lower() == "true"
@@ -269,4 +268,4 @@ def _time(text: str) -> Any:
     return datetime.datetime.fromisoformat(text)
 
 
-_READ = {"true or false": _truth, "numbers": _number, "dates": _date, "times": _time}
+_PARSERS = {"true or false": _boolean, "numbers": _number, "dates": _date, "times": _time}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..arguments import suggest_nearest
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -31,7 +32,7 @@ from .arrays import (
 )
 from .bands import cut_lazily
 from .columns import column_array, list_some
-from .ranked_labels import in_order
+from .ranked_labels import rank_labels
 from .streams import (
     column_names_of,
     only_columns,
@@ -238,7 +239,7 @@ def factorize(
         distinct = keys.unique(maintain_order=True)
         labels = distinct["key"].to_list()
         if isinstance(distinct.schema["key"], pl.Enum):
-            ranked = {label: label for label in in_order(distinct.schema["key"].categories)}
+            ranked = {label: label for label in rank_labels(distinct.schema["key"].categories)}
             labels = [ranked.get(label) for label in labels]
         values.append(labels)
         place = distinct.with_row_index("code")
@@ -321,10 +322,27 @@ def check_columns(wanted: Sequence[str], existing: Sequence[str], where: str = "
             f"column {missing[0]!r} occurs twice; accepted: {' or '.join(map(repr, twice))}"
         )
     if missing:
-        raise ColumnError(
-            f"column {missing[0]!r} does not exist; {where} have: {list_some(list(existing), 30)}"
-            f"{hint_of(existing)}"
+        raise unknown_column_error(
+            f"column {missing[0]!r} does not exist", missing[0], existing, where=where
         )
+
+
+def unknown_column_error(
+    problem: str,
+    name: str,
+    existing: Sequence[str],
+    argument: str | None = None,
+    where: str = "the data",
+) -> ColumnError:
+    """Return the error about a column that does not exist, with the nearest that does."""
+    near = suggest_nearest(name, existing, cutoff=0.65)
+    where = where[:1].upper() + where[1:] if near else where
+    return ColumnError(
+        f"{problem}; {near}{where} have: {list_some(list(existing), 30)}{hint_of(existing)}",
+        column=name,
+        existing=existing,
+        argument=argument,
+    )
 
 
 def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
@@ -337,10 +355,10 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
     elif isinstance(data, pl.DataFrame):
         frame, origin = data.lazy(), "a frame"
     elif isinstance(data, str | Path):
-        frame, distinct = _scan(_files(data), wanted)
+        frame, distinct = _scan(data_files(data), wanted)
         return FrameSource(frame=frame, columns=columns, origin=str(data), distinct=distinct)
     elif isinstance(data, list | tuple) and data and all(isinstance(p, str | Path) for p in data):
-        files = [file for part in data for file in _files(part)]
+        files = [file for part in data for file in data_files(part)]
         frame, distinct = _scan(files, wanted)
         origin = f"{len(files)} files"
         return FrameSource(frame=frame, columns=columns, origin=origin, distinct=distinct)
@@ -359,15 +377,15 @@ def frame_source(data: Any, columns: dict[str, str]) -> FrameSource:
 
 def scan_files(data: str | Path, form: TextFormat = PLAIN) -> pl.LazyFrame:
     """Return all columns of the files at a path, in a directory or matching a pattern."""
-    return _scan(_files(data), column_names(data, form), form)[0]
+    return _scan(data_files(data), column_names(data, form), form)[0]
 
 
 def column_names(data: str | Path, form: TextFormat = PLAIN) -> list[str]:
     """Return the column names of the first of these files, without reading its rows."""
     import polars as pl
 
-    files = _files(data)
-    is_text = _are_text(files, form)
+    files = data_files(data)
+    is_text = are_text_files(files, form)
     first = files[0]
     check_regular("data", first)
     with reading_errors(first):
@@ -402,7 +420,7 @@ def check_pages(file: str | Path, columns: list[str] | None = None) -> None:
         raise DataError(f"data from {file} cannot be read: {error}", argument="data") from None
 
 
-def _files(path: str | Path) -> list[str]:
+def data_files(path: str | Path) -> list[str]:
     """Return the files at a path, in a directory or matching a pattern."""
     import glob
 
@@ -436,7 +454,7 @@ def _scan(
     files: Sequence[str], wanted: list[str], form: TextFormat = PLAIN
 ) -> tuple[pl.LazyFrame, pl.LazyFrame | None]:
     """Return the named columns of all files, concatenated, and their distinct rows."""
-    are_text = _are_text(files, form)
+    are_text = are_text_files(files, form)
     scans, counted = [], []
     for file in files:
         check_regular("data", file)
@@ -475,7 +493,7 @@ def _scan_parquet(file: str, wanted: list[str]) -> pl.LazyFrame:
     return scan
 
 
-def _are_text(files: Sequence[str], form: TextFormat) -> bool:
+def are_text_files(files: Sequence[str], form: TextFormat) -> bool:
     """Return True for text files and False for Parquet files."""
     are_text = [form.is_text(file) for file in files]
     if all(are_text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .frames import _are_text, _files, check_regular
+from .frames import are_text_files, check_regular, data_files
 from .text_files import TextFormat
 
 #: Number of rows that are compared with the first.
@@ -16,9 +16,9 @@ _NUMERIC_SHARE = 0.9
 
 def first_rows(data: str | Path, form: TextFormat) -> list[list[str]]:
     """Return the first rows of the first text file, from its first line on; [] for Parquet."""
-    files = _files(data)
+    files = data_files(data)
     check_regular("data", files[0])
-    return form.first_rows(files[0], _MOST_ROWS) if _are_text(files, form) else []
+    return form.first_rows(files[0], _MOST_ROWS) if are_text_files(files, form) else []
 
 
 def has_no_names(rows: Sequence[Sequence[str]]) -> bool:

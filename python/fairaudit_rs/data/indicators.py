@@ -29,7 +29,7 @@ class Indicator(str):
     def __getnewargs__(self) -> tuple[str, Any, tuple[Any, ...] | None]:  # type: ignore[override]
         return self.column, self.value, self.known
 
-    def from_column(self, column: Any) -> NDArray[np.float64]:
+    def values_in(self, column: Any) -> NDArray[np.float64]:
         """Compute the indicator from its column: 1 where the column has the value."""
         called = f"column {self.column!r} of X"
         values, place = distinct_values(column_array(called, column))

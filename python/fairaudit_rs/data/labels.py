@@ -28,6 +28,9 @@ MISSING_TEXTS = frozenset({"nan", "none", "null", "na", "<na>", "missing"})
 MISSING_TEXTS_NOTE = (
     "{name}: the text {texts} is read as a missing value; missing='keep_texts' makes it a group"
 )
+#: More different numbers than this do not look like classes.
+MOST_CLASSES = 10
+_KINDS = {"y_true": "labels"}
 #: Up to this many combinations, lists are faster than arrays.
 _FEW = 256
 
@@ -300,6 +303,30 @@ def is_coded(values: list[Label]) -> bool:
     return all(value in (0, 1) and not isinstance(value, str) for value in values)
 
 
+def _not_binary(name: str, shown: Sequence[Label]) -> DataError:
+    """Return the error about labels or decisions other than 0 and 1, without a positive class."""
+    problem = f"{name} holds {list_some(shown)}; accepted: 0/1 or booleans"
+    numbers = [value for value in shown if isinstance(value, int | float)]
+    if len(numbers) == len(shown) > MOST_CLASSES:
+        scores = "Pass scores as y_score, or decide" if name == "y_pred" else "Pass classes"
+        return DataError(
+            problem,
+            argument=name,
+            code="not-classes",
+            advice=(
+                f". So many numbers do not look like {_KINDS.get(name, 'decisions')}. {scores} "
+                f"from a threshold on, such as {name}=(values >= {numbers[len(numbers) // 2]:g})"
+            ),
+        )
+    is_score = name.startswith("y_") and any(isinstance(value, float) for value in shown)
+    return DataError(
+        f"{problem}. Name the positive class with pos_label, such as pos_label={shown[-1]!r}"
+        + ("; scores belong in y_score" if is_score else ""),
+        argument=name,
+        mentions=("pos_label", "y_score"),
+    )
+
+
 def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[np.int64]:
     """Return 1 for the positive class and 0 for others, for each value of a label column."""
     shown = sorted(values, key=sort_key)
@@ -309,15 +336,7 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
     if pos_label is None or (coded and isinstance(wanted, str) and not occurs):
         if coded:
             return np.array([int(cast(int, value)) for value in values], dtype=np.int64)
-        text = any(isinstance(value, float) for value in values)
-        raise DataError(
-            f"{name} holds {list_some(shown)}; accepted: 0/1 or booleans. Name the "
-            f"positive class with "
-            f"pos_label, such as pos_label={shown[-1]!r}"
-            + ("; scores belong in y_score" if text and name.startswith("y_") else ""),
-            argument=name,
-            mentions=("pos_label", "y_score"),
-        )
+        raise _not_binary(name, shown)
     if not occurs and len(values) > 1:
         raise ArgumentError(
             f"pos_label is {pos_label!r}, which does not occur in {name}; it holds "

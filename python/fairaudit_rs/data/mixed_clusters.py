@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import DataError
 from .groups import group_label, group_name
+from .integer_codes import split_ranges
 from .labels import GroupKey
-from .numbering import split_ranges
 from .rows import Rows
 
 #: Maximum number of groups in a message.

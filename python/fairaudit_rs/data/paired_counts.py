@@ -1,4 +1,4 @@
-"""Counts of rows by group, label and the decisions of two models."""
+"""Counts of rows by group, label and the decisions of two models, to compare the models."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cells import Cells
-from .equality import Value
+from .equality import EqualByValue
 from .labels import NamedCombinations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairedCounts(Value):
+class PairedCounts(EqualByValue):
     """Counts of rows by group, label and the decisions of two models."""
 
     #: Cells that hold the groups with their sizes.

@@ -1,4 +1,4 @@
-"""Labels with a rank: ordered categories, intervals, bands, and the group of missing values."""
+"""Text labels with a rank for sorting: categories, intervals, bands, and the missing group."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def is_missing_group(label: Any) -> bool:
     return isinstance(label, RankedLabel) and label.rank == math.inf
 
 
-def in_order(labels: Iterable[str]) -> list[str]:
-    """Return labels that sort in the given order."""
+def rank_labels(labels: Iterable[str]) -> list[str]:
+    """Return the labels with ranks, so that they sort in the given order."""
     return [RankedLabel(label, rank) for rank, label in enumerate(labels)]
 
 
@@ -49,22 +49,22 @@ def sort_key(label: Any) -> tuple[int, Any]:
     return (1, label) if isinstance(label, int | float) else (2, (math.inf, label))
 
 
-def with_one_order(keys: Sequence[tuple[Any, ...]], place: int) -> Sequence[tuple[Any, ...]]:
+def unify_ranks(keys: Sequence[tuple[Any, ...]], position: int) -> Sequence[tuple[Any, ...]]:
     """Give each label at a position of the keys a single rank.
 
     Parts of the data may have different categories. A label gets its lowest rank in any part, so
     that the order of the parts does not matter.
     """
-    if not any(isinstance(key[place], RankedLabel) for key in keys):
+    if not any(isinstance(key[position], RankedLabel) for key in keys):
         return keys
     least: dict[Any, Any] = {}
     for key in keys:
-        label = key[place]
+        label = key[position]
         least[label] = min(least.get(label, label), label, key=sort_key)
-    return [(*key[:place], least[key[place]], *key[place + 1 :]) for key in keys]
+    return [(*key[:position], least[key[position]], *key[position + 1 :]) for key in keys]
 
 
-def used_codes(codes: np.ndarray[Any, Any], n_labels: int) -> tuple[Any, list[int]]:
+def drop_unused_labels(codes: np.ndarray[Any, Any], n_labels: int) -> tuple[Any, list[int]]:
     """Renumber codes to the labels that occur; return the codes and the indices of these labels."""
     known = np.where((codes < 0) | (codes >= n_labels), n_labels, codes).astype(np.int64)
     occurs = np.bincount(known, minlength=n_labels + 1)[:n_labels] > 0

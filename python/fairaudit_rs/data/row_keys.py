@@ -51,7 +51,7 @@ def content_order(columns: Sequence[Column]) -> NDArray[np.intp]:
     return np.argsort(row_hashes(columns), kind="stable")
 
 
-def unit_hashes(units: NDArray[np.integer], hashes: Hashes) -> Hashes:
+def hashes_of_units_by_row(units: NDArray[np.integer], hashes: Hashes) -> Hashes:
     """Return for each row a hash of the contents of all rows of its unit (cluster).
 
     The identifier of the unit does not matter.

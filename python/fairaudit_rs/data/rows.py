@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cells import Cells
-from .equality import Value
+from .equality import EqualByValue
 from .labels import NamedCombinations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rows(Value):
+class Rows(EqualByValue):
     """Rows as arrays: the group of each row (a code into ``cells.groups``) and columns by name."""
 
     cells: Cells
@@ -53,7 +53,7 @@ class EncodedRows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AttributeRows(Value):
+class AttributeRows(EqualByValue):
     """Rows with a continuous attribute, and the number of rows in which it is missing."""
 
     attribute: NDArray[np.float64]

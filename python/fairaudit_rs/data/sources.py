@@ -113,7 +113,7 @@ class CellsSource:
 
 
 @dataclass
-class SharedSource:
+class CachedSource:
     """A cached source, which is read once for any number of metrics and attributes.
 
     The first call counts the joint combinations of all columns. Later calls use the same counts for
@@ -164,9 +164,9 @@ class SharedSource:
             score_bins=counted.score_bins,
         )
 
-    def cut(self, key: str, cuts: Sequence[float]) -> SharedSource:
+    def cut(self, key: str, cuts: Sequence[float]) -> CachedSource:
         """Return this source with the numbers of one column cut into bands."""
-        return SharedSource(self.source.cut(key, cuts), self.limits)
+        return CachedSource(self.source.cut(key, cuts), self.limits)
 
     def _count(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 #: Values per block, unless there are more units.
-_PART = 1 << 16
+_BLOCK_ROWS = 1 << 16
 
 
 def sums_of(unit: NDArray[Any], values: Floats, n_units: int = 0) -> Floats:
@@ -28,7 +28,7 @@ def sums_of(unit: NDArray[Any], values: Floats, n_units: int = 0) -> Floats:
     n_units = max(n_units, int(unit.max()) + 1 if len(unit) else 0)
     sums, rest = np.zeros(n_units), np.zeros(n_units)
     # Sums over blocks are exact as well.
-    size = max(_PART, n_units)
+    size = max(_BLOCK_ROWS, n_units)
     for start in range(0, len(values), size):
         part, place = values[start : start + size], unit[start : start + size]
         coarse = np.rint(part / step) * step

@@ -35,7 +35,7 @@ from .paired_counts import PairedCounts
 from .people import People
 from .roles import read_roles
 from .rows import AttributeRows, EncodedRows, Rows
-from .sources import CellsSource, SharedSource, Source
+from .sources import CachedSource, CellsSource, Source
 
 MAX_GROUP_VALUES = 1_000
 MAX_ROW_GROUPS = 65_535
@@ -187,7 +187,7 @@ class AuditTable:
         before = tuple(text for text in self.missing_texts if text[0] in names)
         return replace(cells, missing_texts=before) if before else cells
 
-    def counted(self, pos_label: Label = None) -> AuditTable:
+    def collapse_to_cells(self, pos_label: Label = None) -> AuditTable:
         """Return the table of cells of rows that stand for several people each."""
         for name in ("y_score", "counterfactual_score"):
             if name in self.roles:
@@ -260,7 +260,7 @@ class AuditTable:
             group=group.astype(np.uint16)[cell],
             stratum=stratum.astype(np.uint32)[cell] if self.strata else None,
             columns={name.removeprefix("extra:"): value for name, value in values.items()},
-            cluster=source.units(self.clusters, [self._keys[key] for key in self.clusters])
+            cluster=source.cluster_codes(self.clusters, [self._keys[key] for key in self.clusters])
             if self.clusters
             else None,
             weight=table.weights(),
@@ -338,23 +338,23 @@ class AuditTable:
         """The people of each group."""
         if "sample_weight" not in self.roles:
             cells = self.cells(columns=())
-            return People.of_cells(cells.groups, cells.group, cells.count)
+            return People.from_cells(cells.groups, cells.group, cells.count)
         loaded = self.loaded("sample_weight")
         coded, weights = loaded.combinations((), None), loaded.weights()
         assert weights is not None
         groups, code = sort_keys(coded.named.groups, coded.named.group)
-        return People.of_rows(groups, code[coded.combination], weights)
+        return People.from_rows(groups, code[coded.combination], weights)
 
     def loaded(self, needed_by: str = "this") -> AuditTable:
         """Return the table with its columns in memory."""
         return replace(self, source=self.source.in_memory(needed_by))
 
-    def shared(self) -> AuditTable:
+    def with_cache(self) -> AuditTable:
         """Return the table with a cached source, which is read once for all questions."""
         limits = dict.fromkeys(self.sensitive_features, MAX_GROUP_VALUES)
         limits |= dict.fromkeys(self.strata, MAX_STRATUM_VALUES)
         limits |= {name: MAX_DECISION_VALUES for name in ("y_true", "y_pred") if name in self.roles}
-        return replace(self, source=SharedSource(self.source, limits))
+        return replace(self, source=CachedSource(self.source, limits))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -366,7 +366,7 @@ class AuditTable:
         """The names of the strata columns."""
         return tuple(self._keys[key] for key in self.strata)
 
-    def banded(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
+    def with_bands(self, bands: Mapping[str, Sequence[float]]) -> AuditTable:
         """Return the table with numeric features cut into bands, by name of the feature.
 
         Without an exact match of the name, case is ignored: bands of "age" apply to "Age".

@@ -22,7 +22,7 @@ from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .forms import FeatureForm, RowNumbers
+from .feature_tables import FeatureTable, RowNumbers
 
 _ACCEPTED = (
     "the name or position of a column of X, the common prefix of one-hot columns, a list of "
@@ -70,9 +70,9 @@ class _SingleAttribute:
     levels: tuple[str, ...] | None = None
 
 
-def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
+def read_attribute(given: Any, feature_table: FeatureTable) -> AttributeLevels:
     """Find the columns of an attribute in X, and the level of every row."""
-    parts, notes = _split_attributes(given, form)
+    parts, notes = _split_attributes(given, feature_table)
     names = tuple(part.name for part in parts)
     places = tuple(place for part in parts for place in part.places)
     if len(set(names)) < len(names) or len(set(places)) < len(places):
@@ -88,7 +88,7 @@ def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
     if n_missing:
         raise DataError(
             f"attribute {' and '.join(map(repr, names))} is missing in {n_missing:,} of "
-            f"{form.n_rows:,} rows of X. Remove these rows, or give each a level.",
+            f"{feature_table.n_rows:,} rows of X. Remove these rows, or give each a level.",
             argument="attribute",
         )
     keys = tuple(
@@ -119,25 +119,26 @@ def read_attribute(given: Any, form: FeatureForm) -> AttributeLevels:
 
 
 def _split_attributes(
-    given: Any, form: FeatureForm
+    given: Any, feature_table: FeatureTable
 ) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
     if isinstance(given, Mapping):
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
         return [
-            replace(_single_attribute(entry, form), name=str(name)) for name, entry in given.items()
+            replace(_single_attribute(entry, feature_table), name=str(name))
+            for name, entry in given.items()
         ], ()
     if not isinstance(given, list | tuple):
-        return [_single_attribute(given, form)], ()
+        return [_single_attribute(given, feature_table)], ()
     entries = list(given)
     if not entries:
         raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
     if any(isinstance(entry, list | tuple) for entry in entries):
-        return [_single_attribute(entry, form) for entry in entries], ()
-    return _one_or_several(entries, form)
+        return [_single_attribute(entry, feature_table) for entry in entries], ()
+    return _one_or_several(entries, feature_table)
 
 
-def _single_attribute(given: Any, form: FeatureForm) -> _SingleAttribute:
+def _single_attribute(given: Any, feature_table: FeatureTable) -> _SingleAttribute:
     """Return one attribute; a list of columns is read as one-hot."""
     if isinstance(given, list | tuple):
         if not given:
@@ -146,29 +147,29 @@ def _single_attribute(given: Any, form: FeatureForm) -> _SingleAttribute:
                 argument="attribute",
             )
         if len(given) == 1:
-            return _single_attribute(given[0], form)
-        return _one_hot([_place(entry, form) for entry in given], form)
-    places = _places(given, form)
+            return _single_attribute(given[0], feature_table)
+        return _one_hot([_place(entry, feature_table) for entry in given], feature_table)
+    places = _places(given, feature_table)
     if len(places) == 1:
-        column_name = _column_name(form, places[0])
-        name = f"column {column_name}" if form.names is None else column_name
-        return _SingleAttribute(name, (places[0],), form.raw(places[0]))
-    return _one_hot(places, form, str(given))
+        column_name = _column_name(feature_table, places[0])
+        name = f"column {column_name}" if feature_table.names is None else column_name
+        return _SingleAttribute(name, (places[0],), feature_table.raw(places[0]))
+    return _one_hot(places, feature_table, str(given))
 
 
 def _one_or_several(
-    entries: Sequence[Any], form: FeatureForm
+    entries: Sequence[Any], feature_table: FeatureTable
 ) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
     """Return columns as one attribute if they are one-hot, else as one attribute each."""
-    places = [_places(entry, form) for entry in entries]
-    each = [_single_attribute(entry, form) for entry in entries]
+    places = [_places(entry, feature_table) for entry in entries]
+    each = [_single_attribute(entry, feature_table) for entry in entries]
     if len(each) == 1 or any(len(at) > 1 for at in places):
         return each, ()
     columns = [at[0] for at in places]
-    high = _at_higher_value(columns, form)
+    high = _at_higher_value(columns, feature_table)
     if high is None or (n_high := high.sum(axis=0, dtype=np.int64)).max() > 1:
         return each, ()
-    column_names = [_column_name(form, place) for place in columns]
+    column_names = [_column_name(feature_table, place) for place in columns]
     if not n_high.all() and not _common_prefix(column_names):
         raise ArgumentError(
             f"attribute is {list(entries)!r}, columns that may be one one-hot attribute or several "
@@ -181,15 +182,15 @@ def _one_or_several(
         f"columns {', '.join(column_names[:5])} of X, of which at most one is at its higher value "
         "in any row, count as the levels of one attribute"
     )
-    return [_one_hot(columns, form)], (note,)
+    return [_one_hot(columns, feature_table)], (note,)
 
 
 def _one_hot(
-    places: Sequence[int], form: FeatureForm, prefix: str | None = None
+    places: Sequence[int], feature_table: FeatureTable, prefix: str | None = None
 ) -> _SingleAttribute:
     """Return one-hot columns as one attribute."""
-    column_names = [_column_name(form, place) for place in places]
-    high = _at_higher_value(places, form)
+    column_names = [_column_name(feature_table, place) for place in places]
+    high = _at_higher_value(places, feature_table)
     if high is None:
         raise DataError(
             f"attribute names {list_some(column_names)} as one-hot columns, but one of them has "
@@ -209,13 +210,13 @@ def _one_hot(
     name, levels, none = _named_levels(
         column_names, _common_prefix(column_names) if prefix is None else prefix
     )
-    if form.names is None:
+    if feature_table.names is None:
         name = f"columns {name}"
     # Codes in the order of the names, so that codes sort as levels do.
     order = sorted(range(len(levels)), key=levels.__getitem__)
     all_levels = sorted([*levels, none])
     level_codes = np.array([all_levels.index(levels[number]) for number in order], dtype=np.int64)
-    code = np.full(form.n_rows, all_levels.index(none), dtype=np.int64)
+    code = np.full(feature_table.n_rows, all_levels.index(none), dtype=np.int64)
     for number, place in zip(order, level_codes, strict=True):
         code[high[number]] = place
     return _SingleAttribute(name, tuple(places), code, tuple(all_levels))
@@ -235,12 +236,14 @@ def _named_levels(column_names: list[str], prefix: str) -> tuple[str, list[str],
     return name, levels, none
 
 
-def _at_higher_value(places: Sequence[int], form: FeatureForm) -> NDArray[np.bool_] | None:
+def _at_higher_value(
+    places: Sequence[int], feature_table: FeatureTable
+) -> NDArray[np.bool_] | None:
     """Return, by column and row, where the higher of two values is; None if there are others."""
-    is_high = np.zeros((len(places), form.n_rows), dtype=bool)
+    is_high = np.zeros((len(places), feature_table.n_rows), dtype=bool)
     ends = []
     for number, place in enumerate(places):
-        column = _column_numbers(form.column(place))
+        column = _column_numbers(feature_table.column(place))
         if column is None:
             return None
         low, top = column.min(), column.max()
@@ -274,14 +277,14 @@ def _common_prefix(names: Sequence[str]) -> str:
     return common[: ends[-1]] if ends else ""
 
 
-def _column_name(form: FeatureForm, place: int) -> str:
+def _column_name(feature_table: FeatureTable, place: int) -> str:
     """Return the name of a column, or its position in an array, as text."""
-    return str(place) if form.names is None else form.names[place]
+    return str(place) if feature_table.names is None else feature_table.names[place]
 
 
-def _places(given: Any, form: FeatureForm) -> list[int]:
+def _places(given: Any, feature_table: FeatureTable) -> list[int]:
     """Return the position of a column, or the positions of the columns with a prefix."""
-    names = form.names
+    names = feature_table.names
     if isinstance(given, str) and names is not None and given not in names:
         pattern = re.compile(
             re.escape(given) + ("" if re.search(_SEPARATORS + "$", given) else _SEPARATORS)
@@ -289,18 +292,18 @@ def _places(given: Any, form: FeatureForm) -> list[int]:
         matching = [place for place, name in enumerate(names) if pattern.match(name)]
         if given and matching:
             return matching
-    return [_place(given, form)]
+    return [_place(given, feature_table)]
 
 
-def _place(given: Any, form: FeatureForm) -> int:
-    names = form.names
+def _place(given: Any, feature_table: FeatureTable) -> int:
+    names = feature_table.names
     if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
         shown = repr(given) if isinstance(given, bool | float) else f"a {type(given).__name__}"
         raise ArgumentTypeError(
             f"attribute is {shown}; accepted: {_ACCEPTED}", argument="attribute"
         )
     if names is None:
-        return int(positions_of("attribute", given, None, form.n_columns)[0])
+        return int(positions_of("attribute", given, None, feature_table.n_columns)[0])
     if str(given) not in names:
         raise ColumnError(
             f"attribute is {given!r}, which is no column of X and no prefix of one; its columns: "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
-from ..literals import Looks
+from ..literals import InterimLooks
 from ..progress import Progress
 from ..report.words import number
 from ..results.verdict import rejects_at
@@ -84,7 +84,7 @@ class TopUps:
     generator: Any = "bootstrap"
     n_top_ups: int = 1
     n_generated: int | None = None
-    looks: Looks = "last"
+    looks: InterimLooks = "last"
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class TopUps:
         arguments.count("n_top_ups", self.n_top_ups, 1, 1_000)
         if self.n_generated is not None:
             arguments.count("n_generated", self.n_generated, 1, MOST_ROWS)
-        arguments.choice("looks", self.looks, get_args(Looks))
+        arguments.choice("looks", self.looks, get_args(InterimLooks))
         arguments.check(alpha=self.alpha)
 
     @property

@@ -51,19 +51,19 @@ class ColumnLaw:
         end = np.cumsum(count) / len(column)
         start = np.r_[0.0, end[:-1]]
         middle = (start + end) / 2
-        fixed = atom[first]
+        is_atom = atom[first]
         low, high = ndtri(start), ndtri(end)
         mean = (_density(low) - _density(high)) / (end - start)
-        scores = np.where(fixed, mean, ndtri(middle))
+        scores = np.where(is_atom, mean, ndtri(middle))
         at_low, at_high = (_density(z) * np.where(np.isfinite(z), z, 0.0) for z in (low, high))
-        lost = (end - start) * (1 - mean**2) + at_low - at_high
-        u, value = _corners(start, middle, end, distinct, fixed)
+        lost_variance = (end - start) * (1 - mean**2) + at_low - at_high
+        u, value = _corners(start, middle, end, distinct, is_atom)
         return cls(
             u=u,
             value=value,
             scores=scores[place],
-            variance=float(1 - lost[fixed].sum()),
-            hermite=_hermite(low[fixed], high[fixed], mean[fixed]),
+            variance=float(1 - lost_variance[is_atom].sum()),
+            hermite=_hermite(low[is_atom], high[is_atom], mean[is_atom]),
         )
 
     def at(self, normal: Floats) -> Floats:
@@ -72,12 +72,12 @@ class ColumnLaw:
 
 
 def _corners(
-    start: Floats, middle: Floats, end: Floats, value: Floats, fixed: NDArray[np.bool_]
+    start: Floats, middle: Floats, end: Floats, value: Floats, is_atom: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """Return the corners of a quantile function, which is constant over each atom."""
     # Next to an atom or an end, it is constant from the middle of a value's interval to the edge.
-    alone_before = fixed | np.r_[True, fixed[:-1]]
-    alone_after = fixed | np.r_[fixed[1:], True]
+    alone_before = is_atom | np.r_[True, is_atom[:-1]]
+    alone_after = is_atom | np.r_[is_atom[1:], True]
     u = np.column_stack(
         [np.where(alone_before, start, middle), middle, np.where(alone_after, end, middle)]
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.columns import Column, EncodedColumn
-from .forms import FeatureForm, RowNumbers
+from .feature_tables import FeatureTable, RowNumbers
 
 Hashes = NDArray[np.uint64]
 
@@ -32,9 +32,9 @@ class DistinctRows:
     distinct_of_row: RowNumbers
 
 
-def find_distinct_rows(forms: Sequence[FeatureForm], rows: RowNumbers) -> DistinctRows:
+def find_distinct_rows(feature_tables: Sequence[FeatureTable], rows: RowNumbers) -> DistinctRows:
     """Find the rows that are identical in every form: in X and, if given, its counterfactuals."""
-    hashes = row_hashes(forms, rows)
+    hashes = row_hashes(feature_tables, rows)
     order = np.lexsort(hashes[::-1])
     is_new = np.ones(len(rows), dtype=bool)
     is_new[1:] = np.any([hash_[order[1:]] != hash_[order[:-1]] for hash_ in hashes], axis=0)
@@ -43,14 +43,14 @@ def find_distinct_rows(forms: Sequence[FeatureForm], rows: RowNumbers) -> Distin
     return DistinctRows(rows[order[is_new]], distinct_of_row)
 
 
-def row_hashes(forms: Sequence[FeatureForm], rows: RowNumbers) -> tuple[Hashes, ...]:
+def row_hashes(feature_tables: Sequence[FeatureTable], rows: RowNumbers) -> tuple[Hashes, ...]:
     """Return two hashes for each row, which are equal for identical rows."""
     hashes = tuple(np.full(len(rows), start, dtype=np.uint64) for start in _SEEDS)
     n_columns = 0
-    for form in forms:
-        for column in range(form.n_columns):
+    for feature_table in feature_tables:
+        for column in range(feature_table.n_columns):
             n_columns += 1
-            column_hashes = _hash_column(form.column(column))
+            column_hashes = _hash_column(feature_table.column(column))
             step = np.uint64(n_columns * 0xD1342543DE82EF95 % 2**64)
             for start in range(0, len(rows), _CHUNK_ROWS):
                 chunk = slice(start, start + _CHUNK_ROWS)

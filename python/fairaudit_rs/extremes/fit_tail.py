@@ -9,7 +9,7 @@ from ..errors import ArgumentError, DataError, NotMeasurableError
 from ..literals import Auto, TailMethod
 from .gev import GevFit, block_maxima, fit_gev
 from .problem import FEWEST_EXCEEDANCES, FEWEST_ROWS, TailProblem
-from .tail import TailFit, horizon_of, tail_of
+from .tail import TailFit, check_horizon, make_tail_fit
 
 _MOST_EXCEEDANCES = 100_000
 
@@ -135,7 +135,7 @@ def fit_tail(
         )
     size = None
     if method == "point_process":
-        size = horizon_of("block_size", 1_000 if block_size is None else block_size)
+        size = check_horizon("block_size", 1_000 if block_size is None else block_size)
     elif block_size is not None:
         raise ArgumentError(
             "block_size applies to method='gev' or 'point_process' only, but method is 'gpd'. "
@@ -189,7 +189,7 @@ def fit_tail(
             f"{numbers.max() - numbers.min():g}. Pass a smaller step.",
             argument="resolution",
         )
-    return tail_of(problem, method=method, block_size=size)
+    return make_tail_fit(problem, method=method, block_size=size)
 
 
 def exceedances_of(value: object, n: int, threshold: float | None = None) -> int | None:

@@ -15,7 +15,7 @@ from ..data.labels import GroupKey
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FairAuditError, FunctionError
 from .attribute import AttributeLevels
 from .distinct_rows import row_hashes
-from .forms import FeatureForm, RowNumbers, check_like, copy_features, form_of
+from .feature_tables import FeatureTable, RowNumbers, check_like, copy_features, wrap_features
 
 #: Most levels that are flipped to by default: each costs one more model call per row.
 MAX_LEVELS = 50
@@ -34,7 +34,7 @@ class Flips(ABC):
         """Return one counterfactual of each of some rows, in the form of X."""
 
     @property
-    def compared_forms(self) -> tuple[FeatureForm, ...]:
+    def compared_forms(self) -> tuple[FeatureTable, ...]:
         """Forms to compare besides X: rows with equal X may have different counterfactuals."""
         return ()
 
@@ -53,7 +53,7 @@ class Flips(ABC):
 class LevelFlips(Flips):
     """Counterfactuals by level: the attribute's columns are copied from a row of the new level."""
 
-    form: FeatureForm
+    feature_table: FeatureTable
     attribute: AttributeLevels
     #: ``targets[level, flip]`` is the new level; -1 for levels whose rows are excluded.
     targets: NDArray[np.int64]
@@ -71,7 +71,7 @@ class LevelFlips(Flips):
     def flipped_rows(self, flip: int, rows: RowNumbers) -> Any:
         """Return one counterfactual of each of some rows, in the form of X."""
         source = self.attribute.first[self.targets[self.attribute.code[rows], flip]]
-        return self.form.take(rows, dict.fromkeys(self.attribute.places, source))
+        return self.feature_table.take(rows, dict.fromkeys(self.attribute.places, source))
 
     @property
     def has_counterfactual(self) -> NDArray[np.bool_]:
@@ -99,7 +99,7 @@ class LevelFlips(Flips):
 class MappedFlips(Flips):
     """Counterfactual rows that a user's function returned."""
 
-    counterfactuals: tuple[FeatureForm, ...]
+    counterfactuals: tuple[FeatureTable, ...]
 
     @property
     def n_flips(self) -> int:  # type: ignore[override]
@@ -116,7 +116,7 @@ class MappedFlips(Flips):
         return self.counterfactuals[flip].take(rows)
 
     @property
-    def compared_forms(self) -> tuple[FeatureForm, ...]:
+    def compared_forms(self) -> tuple[FeatureTable, ...]:
         """Forms to compare besides X."""
         return self.counterfactuals
 
@@ -142,7 +142,7 @@ def _note_on_several(what: str) -> str:
     )
 
 
-def flips_of(flip: Any, form: FeatureForm, attribute: AttributeLevels) -> LevelFlips:
+def flips_of(flip: Any, feature_table: FeatureTable, attribute: AttributeLevels) -> LevelFlips:
     """Return the flips of an attribute of X: to every other level, or as `flip` asks."""
     keys = attribute.keys
     if len(keys) > MAX_LEVELS and not isinstance(flip, Mapping):
@@ -170,7 +170,7 @@ def flips_of(flip: Any, form: FeatureForm, attribute: AttributeLevels) -> LevelF
         level = keys.index(find_group("flip", flip, keys))
         targets = np.full((len(keys), 1), level, dtype=np.int64)
         targets[level] = -1
-    return LevelFlips(form, attribute, targets.astype(np.int64))
+    return LevelFlips(feature_table, attribute, targets.astype(np.int64))
 
 
 def _targets_from_dict(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDArray[np.int64]:
@@ -205,32 +205,36 @@ def _targets_from_dict(flip: Mapping[Any, Any], keys: Sequence[GroupKey]) -> NDA
     return found
 
 
-def mapped_flips(flip: Callable[[Any, Any], Any], form: FeatureForm, levels: Any) -> MappedFlips:
+def mapped_flips(
+    flip: Callable[[Any, Any], Any], feature_table: FeatureTable, levels: Any
+) -> MappedFlips:
     """Return the counterfactuals that a user's function gives for X and the levels of its rows."""
     try:
-        result = flip(copy_features(form.given), levels)
+        result = flip(copy_features(feature_table.given), levels)
     except FairAuditError:
         raise
     except Exception as error:
         raise FunctionError(
             f"flip failed on X: {type(error).__name__}: {error}", argument="flip"
         ) from error
-    is_single = not isinstance(result, list | tuple) or isinstance(form.given, list | tuple)
+    is_single = not isinstance(result, list | tuple) or isinstance(
+        feature_table.given, list | tuple
+    )
     several = [result] if is_single else list(result)
     if not several:
         raise DataError(
             "flip returns an empty list. Return rows like X, or a list of these.",
             argument="flip",
         )
-    forms: list[FeatureForm] = []
+    feature_tables: list[FeatureTable] = []
     seen: list[tuple[NDArray[np.uint64], ...]] = []
-    everything = np.arange(form.n_rows, dtype=np.int64)
+    everything = np.arange(feature_table.n_rows, dtype=np.int64)
     for number, X in enumerate(several, start=1):
         called = "the result of flip" if is_single else f"result {number} of flip"
-        other = form_of(X, called, argument="flip")
-        check_like(other, form, called)
+        other = wrap_features(X, called, argument="flip")
+        check_like(other, feature_table, called)
         hashes = row_hashes([other], everything)
         if not any(all(map(np.array_equal, hashes, before)) for before in seen):
-            forms.append(other)
+            feature_tables.append(other)
             seen.append(hashes)
-    return MappedFlips(tuple(forms))
+    return MappedFlips(tuple(feature_tables))

@@ -1,4 +1,7 @@
-"""Estimates tails with generated rows, which are scored by the same model with the same flips."""
+"""Estimates the tails of groups with rows from a generator, for `extreme_test(generator=...)`.
+
+The model scores the generated rows, and their attribute is flipped, as for the real rows.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,24 @@ from .scoring import probability_of, score_rows
 
 Floats = NDArray[np.float64]
 
-#: The most refits of a generator, and of a generator that is a network.
-_REFITS = 99
-_REFITS_OF_NETWORKS = 19
+#: Maximum number of refits of a generator, and of one that is a neural network.
+_MAX_REFITS = 99
+_MAX_NETWORK_REFITS = 19
 _NETWORKS = ("tvae", "ctgan")
-#: Samples behind the p-value of the coefficient of variation.
-_SAMPLES = 1_999
+#: Simulated samples for the p-value of the coefficient of variation.
+_N_SIMULATED = 1_999
 
 
 def top_ups_of(generator: Any) -> TopUps:
-    """Return a generator with the number of rows to generate, by default one top-up."""
+    """Return a generator as `TopUps`, with the number of rows to add: by default one top-up."""
     return generator if isinstance(generator, TopUps) else TopUps(generator=generator)
 
 
-def n_refits(top_ups: TopUps, n_resamples: int) -> int:
-    """Return how often a generator is refitted."""
+def count_refits(top_ups: TopUps, n_resamples: int) -> int:
+    """Return the number of refits of a generator for the intervals."""
     kind = top_ups.generator
     name = kind if isinstance(kind, str) else type(kind).__name__.lower()
-    return min(n_resamples, _REFITS_OF_NETWORKS if name in _NETWORKS else _REFITS)
+    return min(n_resamples, _MAX_NETWORK_REFITS if name in _NETWORKS else _MAX_REFITS)
 
 
 def check_design(design: ExtremeArguments) -> None:
@@ -81,34 +84,37 @@ def augment_tails(
     seed: int,
     progress: Callable[[int, int], object] | None,
 ) -> dict[Any, AugmentedTail]:
-    """Return the tails with generated rows of groups whose real rows were fitted without a grid.
+    """For each group, return the tail of its real and generated rows together.
 
-    Generated rows have no grid, so tails that were fitted by cells of a grid are not comparable.
+    Groups whose values lie on a grid are skipped: generated rows have no grid, so their tails would
+    not be comparable.
     """
     upper = upper_of(design.upper)
     end = upper if isinstance(upper, float) else None
     probability = probability_of(design.model, design.pos_label)
     groups = {group.name: group for group in question.groups}
-    augmentable = [name for name, problem in problems.items() if _is_plain(problem)]
+    augmentable = [name for name, problem in problems.items() if _is_continuous(problem)]
     # One real row of each group provides the levels that a generated row may be flipped to.
-    one_per_group = take_rows(design.X, np.array([group.rows[0] for group in groups.values()]))
-    n_known = len(groups)
+    row_of_each_group = take_rows(design.X, np.array([group.rows[0] for group in groups.values()]))
+    n_real = len(groups)
 
     def differences(frame: Any) -> Floats:
         flipped = replace(
             design,
-            X=join_rows(one_per_group, frame),
+            X=join_rows(row_of_each_group, frame),
             sensitive_features=None,
             groups=None,
             reference=None,
         ).prepared(upper)
-        rows = np.arange(n_known, flipped.form.n_rows)
+        rows = np.arange(n_real, flipped.feature_table.n_rows)
         if not flipped.flips.has_counterfactual[rows].all():
             raise ArgumentError(
                 "flip has no counterfactual for some generated rows. Map every level to another.",
                 argument="flip",
             )
-        return score_rows(probability, flipped.form, flipped.flips, rows, None).discrimination
+        return score_rows(
+            probability, flipped.feature_table, flipped.flips, rows, None
+        ).discrimination
 
     def tail(c: Floats) -> TailEstimates:
         problem = TailProblem(
@@ -125,19 +131,20 @@ def augment_tails(
         return TailEstimates(fit.threshold, fit.shape, fit.level(horizon))
 
     def pvalue(c: Floats) -> float:
+        # Tests whether the excesses vary more than exponential numbers do.
         problem = TailProblem(values=c, upper=end, n_exceedances=n_exceedances, ties=False)
         if problem.fit is None:
             raise NotMeasurableError(problem.why_no_fit)
         excesses = problem.excesses
-        found = excesses.std(ddof=1) / excesses.mean()
-        drawn = _exponential_variations(len(excesses))
-        return monte_carlo_pvalue(int((drawn >= found).sum()), len(drawn))
+        variation = excesses.std(ddof=1) / excesses.mean()
+        simulated = _simulate_variations(len(excesses))
+        return monte_carlo_pvalue(int((simulated >= variation).sum()), len(simulated))
 
     frames = {name: take_rows(design.X, groups[name].rows) for name in augmentable}
     if not frames:
         raise NotMeasurableError(
-            "generator cannot be used: the tail of no group was fitted to continuous values, which "
-            "generated rows could be compared with. Remove generator.",
+            "generator cannot be used: no group has a tail of continuous values, with which "
+            "generated rows could be compared. Remove generator.",
             argument="generator",
         )
     return augmented_tails(
@@ -146,19 +153,19 @@ def augment_tails(
         tail,
         top_ups=top_ups,
         pvalue=pvalue,
-        n_resamples=n_refits(top_ups, n_resamples),
+        n_resamples=count_refits(top_ups, n_resamples),
         confidence_level=confidence,
         rng=seed,
         progress=progress,
     )
 
 
-def _is_plain(problem: TailProblem) -> bool:
-    return problem.fit is not None and problem.footing.resolution is None
+def _is_continuous(problem: TailProblem) -> bool:
+    return problem.fit is not None and problem.fit_basis.resolution is None
 
 
 @lru_cache(maxsize=16)
-def _exponential_variations(k: int) -> Floats:
+def _simulate_variations(k: int) -> Floats:
     """Simulate coefficients of variation of k exponential numbers, with a fixed seed."""
-    drawn = np.random.default_rng(0).standard_exponential((_SAMPLES, k))
+    drawn = np.random.default_rng(0).standard_exponential((_N_SIMULATED, k))
     return np.asarray(drawn.std(axis=1, ddof=1) / drawn.mean(axis=1))

@@ -217,8 +217,8 @@ class GevFit(Result):
     maxima: Floats
     call: _native.Call
 
-    _bulky = frozenset({"maxima", "call"})
-    _uncompared = frozenset({"call"})
+    _not_in_dict = frozenset({"maxima", "call"})
+    _not_compared = frozenset({"call"})
 
     @property
     def law(self) -> tuple[float, float, float]:

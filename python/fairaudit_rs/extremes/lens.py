@@ -18,8 +18,8 @@ from .generated_tails import augment_tails, check_design, top_ups_of
 from .pairs import TailMeasurements, describe_refusals, measure_tails
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
-from .result import ExtremeResult, clearest_of
-from .tail import horizon_of, tail_of
+from .result import ExtremeResult, find_clearest
+from .tail import check_horizon, make_tail_fit
 
 #: With fewer rows in the smaller group, the result warns of low power.
 _LITTLE = 200
@@ -161,7 +161,7 @@ def extreme_test(
     (True, True)
     """
     null = arguments.choice("null", null, _NULLS)
-    m = horizon_of("horizon", horizon)
+    m = check_horizon("horizon", horizon)
     checked = arguments.check(
         confidence_level=confidence_level,
         n_resamples=n_resamples,
@@ -222,7 +222,7 @@ def extreme_test(
             seed=seed,
             progress=callback,
         )
-    clearest = clearest_of(measurements.comparisons)
+    clearest = find_clearest(measurements.comparisons)
     name_of = partial(group_name, attribute=attribute_name(question.features))
     return ExtremeResult(
         estimate=clearest.estimate,
@@ -247,7 +247,7 @@ def extreme_test(
         ),
         comparisons=measurements.comparisons,
         tails={
-            group.name: tail_of(group.problem, name=f"the tail of {name_of(group.name)}")
+            group.name: make_tail_fit(group.problem, name=f"the tail of {name_of(group.name)}")
             for group in measurements.groups
         },
         acd={group.name: group.acd for group in measurements.groups},

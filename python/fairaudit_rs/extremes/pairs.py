@@ -18,7 +18,7 @@ from ..inference.pvalues import monte_carlo_pvalue
 from .comparison import LevelComparison, compare_all, permute_levels
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, ExtremeQuestion, GroupDiscrimination
-from .result import GroupMean, TailComparison, clearest_of
+from .result import GroupMean, TailComparison, find_clearest
 from .search_result import PairEcd
 
 Floats = NDArray[np.float64]
@@ -151,7 +151,7 @@ def measure_tails(
             question.pairs, compared, tests, adjusted, strict=True
         )
     )
-    clearest = comparisons.index(clearest_of(comparisons))
+    clearest = comparisons.index(find_clearest(comparisons))
     interval = (compared[clearest].low, compared[clearest].high)
     n_known = sum(not comparison.reason for comparison in compared)
     if n_known > 1:

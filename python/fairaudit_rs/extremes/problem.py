@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..report.words import number
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def rows_text(m: float) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TailProblem(Value):
+class TailProblem(EqualByValue):
     """The values of a tail and how it is fitted; its fit and levels are computed on demand.
 
     Attributes
@@ -157,7 +157,7 @@ class TailProblem(Value):
         return min(wanted, self.n - 1)
 
     @cached_property
-    def footing(self) -> FitBasis:
+    def fit_basis(self) -> FitBasis:
         """The scale and the grid of the fit, or the reason why there is none."""
         return _fit_basis(self)
 
@@ -168,29 +168,29 @@ class TailProblem(Value):
 
     @cached_property
     def _fit(self) -> _native.Tail | None:
-        if self.footing.reason:
+        if self.fit_basis.reason:
             return None
         if self.threshold is not None:
             return self.sorted.fit_over(self.threshold, self.scale_upper)
-        return self.sorted.fit(self.k, self.scale_upper, self.footing.resolution)
+        return self.sorted.fit(self.k, self.scale_upper, self.fit_basis.resolution)
 
     @property
     def why_no_fit(self) -> str:
         """The reason why there is no fit; "" where there is one."""
         if self._fit is not None and self._fit.shape >= HIGHEST_SHAPE:
             return f"the shape is beyond {HIGHEST_SHAPE:g}, where nothing is calibrated"
-        return self.footing.reason
+        return self.fit_basis.reason
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the fit."""
         edge = (AT_EDGE,) if self.fit is not None and self.fit.at_edge else ()
-        return (*self.footing.notes, *edge)
+        return (*self.fit_basis.notes, *edge)
 
     @property
     def scale_upper(self) -> float | None:
         """The known end in the scale of the fit; None if the values themselves are fitted."""
-        return self.footing.upper
+        return self.fit_basis.upper
 
     @cached_property
     def half(self) -> TailProblem | None:
@@ -204,7 +204,7 @@ class TailProblem(Value):
             values=self.values,
             upper=self.scale_upper,
             n_exceedances=k,
-            resolution=self.footing.resolution,
+            resolution=self.fit_basis.resolution,
             ties=self.ties,
             confidence=self.confidence,
             n_threads=self.n_threads,

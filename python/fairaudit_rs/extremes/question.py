@@ -18,8 +18,8 @@ from ..data.labels import GroupKey, Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .attribute import read_attribute
+from .feature_tables import FeatureTable, RowNumbers, wrap_features
 from .flips import Flips, flips_of, mapped_flips
-from .forms import FeatureForm, RowNumbers, form_of
 from .scoring import Probability, probability_of, score_rows
 
 Floats = NDArray[np.float64]
@@ -209,14 +209,14 @@ class ExtremeArguments:
                 mentions=("sensitive_features",),
                 code="missing-argument",
             )
-        form = form_of(self.X)
-        flips, cells, group, called, notes = self._flips(form)
+        feature_table = wrap_features(self.X)
+        flips, cells, group, called, notes = self._flips(feature_table)
         has_counterfactual = flips.has_counterfactual
         chosen = ChosenGroups.from_cells(
             cells, group, self._comparable_groups(cells, group[has_counterfactual]), self.reference
         )
         return FlippedRows(
-            form=form,
+            feature_table=feature_table,
             flips=flips,
             chosen=chosen,
             rows=np.flatnonzero((chosen.place >= 0) & has_counterfactual),
@@ -247,10 +247,10 @@ class ExtremeArguments:
         return [group_label(key) for key in left] if self.groups is None else self.groups
 
     def _flips(
-        self, form: FeatureForm
+        self, feature_table: FeatureTable
     ) -> tuple[Flips, Cells, NDArray[np.int64], str | None, tuple[str, ...]]:
         """Return the flips and the groups, by sensitive_features or else by attribute."""
-        groups = None if self.sensitive_features is None else self._groups(form)
+        groups = None if self.sensitive_features is None else self._groups(feature_table)
         if self.attribute is None:
             if not callable(self.flip) or groups is None:
                 raise ArgumentError(
@@ -273,27 +273,31 @@ class ExtremeArguments:
                 if len(columns) == 1
                 else dict(zip(cells.sensitive_features, columns, strict=True))
             )
-            return mapped_flips(self.flip, form, levels), cells, group, None, ()
-        attribute = read_attribute(self.attribute, form)
+            return mapped_flips(self.flip, feature_table, levels), cells, group, None, ()
+        attribute = read_attribute(self.attribute, feature_table)
         cells, group = groups or (attribute.cells, attribute.code)
         flips: Flips
         if callable(self.flip):
-            flips = mapped_flips(self.flip, form, attribute.levels_of_rows())
+            flips = mapped_flips(self.flip, feature_table, attribute.levels_of_rows())
         else:
-            flips = flips_of(self.flip, form, attribute)
+            flips = flips_of(self.flip, feature_table, attribute)
         return flips, cells, group, attribute.name, attribute.notes
 
-    def _groups(self, form: FeatureForm) -> tuple[Cells, NDArray[np.int64]]:
+    def _groups(self, feature_table: FeatureTable) -> tuple[Cells, NDArray[np.int64]]:
         """Return the groups by sensitive_features: an array, or the name of a column of X."""
         given = self.sensitive_features
-        if isinstance(given, str) and form.names is not None and given in form.names:
-            given = {given: form.raw(form.names.index(given))}
+        if (
+            isinstance(given, str)
+            and feature_table.names is not None
+            and given in feature_table.names
+        ):
+            given = {given: feature_table.raw(feature_table.names.index(given))}
         table = AuditTable.make(sensitive_features=given, missing=self.missing)
         check_indices(indices_of({"X": self.X, "sensitive_features": table.index}))
         rows = table.rows(columns=())
-        if len(rows.group) != form.n_rows:
+        if len(rows.group) != feature_table.n_rows:
             raise DataError(
-                f"sensitive_features has {len(rows.group):,} rows; X has {form.n_rows:,}",
+                f"sensitive_features has {len(rows.group):,} rows; X has {feature_table.n_rows:,}",
                 argument="sensitive_features",
                 mentions=("X",),
             )
@@ -304,7 +308,7 @@ class ExtremeArguments:
 class FlippedRows:
     """Rows with their flips and groups, which one or several models can score."""
 
-    form: FeatureForm
+    feature_table: FeatureTable
     flips: Flips
     chosen: ChosenGroups
     #: Positions of the rows that have a flip and belong to a compared group.
@@ -321,7 +325,7 @@ class FlippedRows:
     ) -> ExtremeQuestion:
         """Return the discrimination by a model, for all rows or some of them."""
         rows = self.rows if rows is None else rows
-        scored = score_rows(probability, self.form, self.flips, rows, progress)
+        scored = score_rows(probability, self.feature_table, self.flips, rows, progress)
         return _question(
             self.chosen,
             rows,

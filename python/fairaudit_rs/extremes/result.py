@@ -1,4 +1,4 @@
-"""Holds the result of `extreme_test`, with its sentence, tables and charts."""
+"""The result of `extreme_test`, with its sentence, tables and charts."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ class TailComparison:
     statistic, pvalue, adjusted_pvalue : float
         The test of the result's null hypothesis.
     pvalue_is_bound : bool
-        Whether the p-value is only an upper bound, because the shipped cuts end there.
+        Whether the p-value is only an upper bound, because the table of critical values ends there.
     method : str
         ``"order statistics"``, ``"fit"``, or both, the first group's method first. With
         ``null="equal_laws"`` it is the method of the interval.
     fitted, fitted_low, fitted_high, fitted_pvalue : float
-        The same by both fits, if `method` includes order statistics; NaN otherwise.
+        Estimate, interval and p-value by the fits of both groups, if `method` includes order
+        statistics; NaN otherwise.
     reason : str
         Why it is not measurable; "" where it is.
     """
@@ -141,7 +142,7 @@ class ExtremeResult(Finding):
     @property
     def clearest(self) -> TailComparison:
         """The pair with the clearest difference: the smallest p-value."""
-        return clearest_of(self.comparisons)
+        return find_clearest(self.comparisons)
 
     @property
     def return_levels(self) -> pl.DataFrame:
@@ -263,7 +264,7 @@ class ExtremeResult(Finding):
         return draw_tails(arguments.choice("kind", kind, PICTURES), self.tails)
 
 
-def clearest_of(comparisons: tuple[TailComparison, ...]) -> TailComparison:
+def find_clearest(comparisons: tuple[TailComparison, ...]) -> TailComparison:
     """Return the pair with the smallest p-value; among equals, with the largest absolute ECD."""
     known = [comparison for comparison in comparisons if not math.isnan(comparison.pvalue)]
     return min(

@@ -13,7 +13,7 @@ from ..data.columns import EncodedColumn, column_array, list_some
 from ..data.labels import Label, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from .distinct_rows import row_hashes
-from .forms import FeatureForm, RowNumbers, form_of
+from .feature_tables import FeatureTable, RowNumbers, wrap_features
 from .question import FlippedRows
 from .space import stream_of
 
@@ -31,7 +31,7 @@ class SearchLabels:
     favourable: NDArray[np.bool_]
 
     @classmethod
-    def from_values(cls, y: Any, form: FeatureForm, pos_label: Label) -> SearchLabels:
+    def from_values(cls, y: Any, feature_table: FeatureTable, pos_label: Label) -> SearchLabels:
         """Check labels of two classes, one for each row."""
         if y is None:
             raise ArgumentTypeError(
@@ -40,8 +40,10 @@ class SearchLabels:
                 code="missing-argument",
             )
         column = column_array("y", y)
-        if len(column) != form.n_rows:
-            raise DataError(f"y has {len(column):,} rows; X has {form.n_rows:,}", argument="y")
+        if len(column) != feature_table.n_rows:
+            raise DataError(
+                f"y has {len(column):,} rows; X has {feature_table.n_rows:,}", argument="y"
+            )
         if isinstance(column, EncodedColumn):
             values = [*map(_item, column.labels), None]
             used = np.unique(column.codes)
@@ -81,8 +83,8 @@ def deal_rows(
 ) -> tuple[RowNumbers, ...]:
     """Deal the rows of each group into parts at random, independent of the order of the rows."""
     place = prepared.chosen.place
-    labelled = form_of({"label": labels.code, "group": place})
-    hashes = row_hashes([prepared.form, labelled], np.arange(len(place), dtype=np.int64))
+    labelled = wrap_features({"label": labels.code, "group": place})
+    hashes = row_hashes([prepared.feature_table, labelled], np.arange(len(place), dtype=np.int64))
     order = np.lexsort((*hashes[::-1], place))
     stream = stream_of(seed, _DEALING)
     parts: list[list[RowNumbers]] = [[] for _ in shares]

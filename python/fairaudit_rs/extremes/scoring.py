@@ -14,10 +14,10 @@ from ..arguments import ProgressCallback
 from ..data.columns import list_some
 from ..data.labels import Label, label_matches
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from ..models.network import TorchModel
+from ..models.torch_model import TorchModel
 from .distinct_rows import find_distinct_rows
+from .feature_tables import FeatureTable, RowNumbers
 from .flips import Flips
-from .forms import FeatureForm, RowNumbers
 
 Floats = NDArray[np.float64]
 
@@ -185,7 +185,7 @@ class ScoredRows:
 
 def score_rows(
     probability: Probability,
-    form: FeatureForm,
+    feature_table: FeatureTable,
     flips: Flips,
     rows: RowNumbers,
     progress: ProgressCallback | None = None,
@@ -196,14 +196,14 @@ def score_rows(
     Identical rows are scored once. A row and its flips have the same position in batches of the
     same size, so a model that ignores the attribute has differences of exactly 0.
     """
-    distinct = find_distinct_rows([form, *flips.compared_forms], rows)
+    distinct = find_distinct_rows([feature_table, *flips.compared_forms], rows)
     n_distinct = len(distinct.first)
     score, raised = np.empty(n_distinct), np.full(n_distinct, -np.inf)
     total, done = n_distinct * (1 + flips.n_flips), 0
     for start in range(0, n_distinct, batch):
         part = slice(start, start + batch)
         batch_rows = distinct.first[part]
-        score[part] = probability(form.take(batch_rows), batch_rows, "X,")
+        score[part] = probability(feature_table.take(batch_rows), batch_rows, "X,")
         for flip in range(flips.n_flips):
             flipped = probability(
                 flips.flipped_rows(flip, batch_rows), batch_rows, "the counterfactual of"
@@ -216,12 +216,12 @@ def score_rows(
 
 
 def scores_of(
-    probability: Probability, form: FeatureForm, rows: RowNumbers, batch: int = _BATCH
+    probability: Probability, feature_table: FeatureTable, rows: RowNumbers, batch: int = _BATCH
 ) -> Floats:
     """Return the probability of each of some rows; identical rows are scored once."""
-    distinct = find_distinct_rows([form], rows)
+    distinct = find_distinct_rows([feature_table], rows)
     score = np.empty(len(distinct.first))
     for start in range(0, len(score), batch):
         batch_rows = distinct.first[start : start + batch]
-        score[start : start + batch] = probability(form.take(batch_rows), batch_rows, "X,")
+        score[start : start + batch] = probability(feature_table.take(batch_rows), batch_rows, "X,")
     return score[distinct.distinct_of_row]

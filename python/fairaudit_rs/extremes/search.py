@@ -14,7 +14,7 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
 from ..literals import Missing, SamplerName, UpperByRow
-from .forms import RowNumbers, take_values
+from .feature_tables import RowNumbers, take_values
 from .model_factory import ModelFactory
 from .pairs import pair_ecds
 from .problem import FARTHEST, FEWEST_ROWS
@@ -182,7 +182,7 @@ def ecd_search(
         missing=missing,
     )
     prepared = design.prepared(upper_of(upper))
-    labels = SearchLabels.from_values(y, prepared.form, pos_label)
+    labels = SearchLabels.from_values(y, prepared.feature_table, pos_label)
     search = _SettingSearch(
         prepared=prepared,
         labels=labels,
@@ -306,7 +306,7 @@ class _SettingSearch:
     def _fit(self, settings: Settings, trial: int) -> tuple[Probability, Any]:
         rows = self.parts[0]
         seed = int(stream_of(self.seed, _MODELS + trial).integers(2**31))
-        X, y = self.prepared.form.take(rows), take_values(self.labels.given, rows)
+        X, y = self.prepared.feature_table.take(rows), take_values(self.labels.given, rows)
         model = self.factory.fit_model(settings, X, y, seed)
         return probability_of(model, self.pos_label), model
 
@@ -314,7 +314,7 @@ class _SettingSearch:
         return rows[np.isin(rows, self.prepared.rows)]
 
     def _accuracy(self, probability: Probability, rows: RowNumbers) -> float:
-        decided = scores_of(probability, self.prepared.form, rows) >= 0.5
+        decided = scores_of(probability, self.prepared.feature_table, rows) >= 0.5
         return float(np.mean(decided == self.labels.favourable[rows]))
 
     def _pairs(

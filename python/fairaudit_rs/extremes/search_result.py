@@ -101,8 +101,8 @@ class SearchResult(Result):
     seed: int
     warnings: tuple[str, ...]
 
-    _bulky = frozenset({"model"})
-    _uncompared = frozenset({"model"})
+    _not_in_dict = frozenset({"model"})
+    _not_compared = frozenset({"model"})
 
     @property
     def settings(self) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Holds `TailFit`, the result of a fitted tail, with its levels, sentences and charts."""
+"""`TailFit`: the fitted tail of a group, with its return levels, sentences and charts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TYPES = {
 #: Kinds of charts.
 PICTURES: tuple[TailPicture, ...] = get_args(TailPicture)
 #: Replicates of the goodness-of-fit test.
-_RESAMPLES = 999
+_N_RESAMPLES = 999
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -98,8 +98,8 @@ class TailFit(Finding):
     problem: TailProblem = field(repr=False)
     name: str = "the tail"
 
-    _bulky = frozenset({"problem"})
-    _uncompared = frozenset({"problem"})
+    _not_in_dict = frozenset({"problem"})
+    _not_compared = frozenset({"problem"})
     _derived = (
         "return_levels",
         "typical_level",
@@ -130,7 +130,7 @@ class TailFit(Finding):
         ReturnLevel
             Its ``standing`` is ``"measured"``, ``"extrapolated"`` or ``"refused"``.
         """
-        return self.problem.level(horizon_of("m", m), self.problem.call)
+        return self.problem.level(check_horizon("m", m), self.problem.call)
 
     def return_level(self, m: float) -> tuple[float, float, float]:
         """Return the level that one row in m exceeds, with its interval.
@@ -169,7 +169,7 @@ class TailFit(Finding):
         float
             An order statistic; -infinity if none is low enough.
         """
-        return self.problem.sorted.order_limits(horizon_of("m", m), self.confidence_level)[0]
+        return self.problem.sorted.order_limits(check_horizon("m", m), self.confidence_level)[0]
 
     @cached_property
     def return_levels(self) -> tuple[ReturnLevel, ...]:
@@ -190,7 +190,7 @@ class TailFit(Finding):
         """
         if self.problem.fit is None:
             return None
-        draws = _native.Draws(_RESAMPLES, seed=0)
+        draws = _native.Draws(_N_RESAMPLES, seed=0)
         return goodness_of_fit(self.problem.excesses, draws, self.problem.call)
 
     @cached_property
@@ -221,7 +221,7 @@ class TailFit(Finding):
         tuple of StabilityRow
             From few exceedances to many; thresholds and levels on the scale of the fit.
         """
-        problem, m = self.problem, horizon_of("m", m)
+        problem, m = self.problem, check_horizon("m", m)
         most = min(4 * problem.k, problem.n - 1)
         ks = np.unique(
             np.geomspace(FEWEST_EXCEEDANCES, max(most, FEWEST_EXCEEDANCES), 40).astype(int)
@@ -354,10 +354,10 @@ def draw_tails(kind: str, tails: dict[Any, TailFit]) -> Chart:
                 for name, tail in fitted.items()
             }
         )
-    return chart.level_chart({name: _curve(tail) for name, tail in tails.items()})
+    return chart.level_chart({name: _level_curve(tail) for name, tail in tails.items()})
 
 
-def _curve(tail: TailFit) -> tuple[ReturnLevel, ...]:
+def _level_curve(tail: TailFit) -> tuple[ReturnLevel, ...]:
     most = max(tail.largest_horizon, 20.0)
     return tuple(tail.level(float(m)) for m in np.geomspace(10, most, 25).round())
 
@@ -368,18 +368,18 @@ def _density(tail: TailFit) -> list[tuple[float, float]]:
     assert fit is not None
     top = float(problem.on_scale(problem.sorted.top(1))[0])
     start = float(problem.on_scale(np.array([fit.threshold]))[0])
-    reach = np.linspace(0, 1.3 * (top - start), 121)
+    excess = np.linspace(0, 1.3 * (top - start), 121)
     if fit.shape < 0:
-        reach = reach[reach < -fit.scale / fit.shape]
+        excess = excess[excess < -fit.scale / fit.shape]
     with np.errstate(over="ignore"):
-        inner = 1 + fit.shape * reach / fit.scale
+        inner = 1 + fit.shape * excess / fit.scale
         density = (
-            np.exp(-reach / fit.scale) if abs(fit.shape) < 1e-9 else inner ** (-1 / fit.shape - 1)
+            np.exp(-excess / fit.scale) if abs(fit.shape) < 1e-9 else inner ** (-1 / fit.shape - 1)
         ) / fit.scale
     if problem.scale_upper is not None:
-        # d t / d c = 1 / (upper - c).
-        density = density * np.exp(start + reach) / problem.scale_upper
-    values = problem.from_scale(start + reach)
+        # The derivative of the scale t = -log(1 - c / upper) by the value c: 1 / (upper - c).
+        density = density * np.exp(start + excess) / problem.scale_upper
+    values = problem.from_scale(start + excess)
     share = fit.k / problem.n
     return [(float(x), float(share * y)) for x, y in zip(values, density, strict=True)]
 
@@ -405,13 +405,13 @@ def level_row(level: ReturnLevel) -> dict[str, Any]:
     }
 
 
-def horizon_of(name: str, value: object) -> float:
+def check_horizon(name: str, value: object) -> float:
     """Check a horizon in rows, which must be a number above 1."""
     accepted = "a number of rows above 1"
     return arguments.number(name, value, accepted, lambda found: 1 < found < math.inf)
 
 
-def tail_of(
+def make_tail_fit(
     problem: TailProblem,
     *,
     name: str = "the tail",
@@ -419,7 +419,7 @@ def tail_of(
     block_size: float | None = None,
     notes: Sequence[str] = (),
 ) -> TailFit:
-    """Fit a tail."""
+    """Return the fit of a tail as a result."""
     fit, nan = problem.fit, math.nan
     low, high = problem.shape_interval(problem.call)
     if fit is None:
@@ -449,7 +449,7 @@ def tail_of(
         scale=scale,
         location=location,
         upper=problem.scale_upper,
-        resolution=problem.footing.resolution,
+        resolution=problem.fit_basis.resolution,
         type="" if math.isnan(low) else "III" if high < 0 else "II" if low > 0 else "I",
         endpoint=endpoint,
         method=method,

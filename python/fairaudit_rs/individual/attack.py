@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class StoredAttack:
 
 
 @dataclass(frozen=True, eq=False)
-class FlowPath(Value):
+class FlowPath(EqualByValue):
     """The audit value along the flow, after each recorded step.
 
     Attributes

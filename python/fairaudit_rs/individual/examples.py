@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..results.result import Serializable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnfairExamples(Value, Serializable):
+class UnfairExamples(EqualByValue, Serializable):
     """The rows with the largest ratios, and the similar people who are treated worst.
 
     Attributes

@@ -11,26 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 from .. import arguments
 from ..arguments import finite_array
 from ..data.columns import list_some
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.row_keys import content_order
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
-from .sensitive_directions import _CONSTANT, ProtectedAttribute, varying_space
+from .sensitive_directions import CONSTANT_SHARE, ProtectedAttribute, varying_space
 
 #: Singular values below this share of the largest count as 0.
 _RANK = 1e-10
 #: Eigenvalues that differ by less than this share of the largest count as equal.
-_EQUAL = 1e-12
+_EQUAL_EIGENVALUES = 1e-12
 #: The largest eigenvalue of covariances and metrics must lie between this and its inverse, so that
 #: squares and inverses neither overflow nor underflow.
-_SMALLEST = 1e-100
+_SMALLEST_EIGENVALUE = 1e-100
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FairMetric(Value):
+class FairMetric(EqualByValue):
     """The squared fair distance (x - x')' D (x - x') of two rows.
 
     Made by `subspace`, `directions`, `mahalanobis` or `matrix`. The gradient flow of
@@ -89,8 +89,8 @@ class FairMetric(Value):
         array([[1., 0.],
                [0., 0.]])
         """
-        rows = finite_array("V", _wide("V", V), 2)
-        basis = _span(rows)
+        rows = finite_array("V", _as_two_dimensional("V", V), 2)
+        basis = _basis_of_span(rows)
         if not basis.shape[1]:
             raise ArgumentError(
                 "V holds zeros only. Pass at least one direction that is not 0.", argument="V"
@@ -140,9 +140,9 @@ class FairMetric(Value):
             the flow; True means all but indicators (columns of zeros and ones). Inputs and
             outputs keep their own units.
         fit_on : array-like of bool or int, optional
-            The rows of X, by mask or position, on which the metric is fitted; all by default. T_n
-            is sensitive to the fit, and a metric learned from other rows than those audited
-            does not depend on their noise.
+            The rows of X, by mask or position, on which the metric is fitted; all by default. The
+            result is sensitive to the fit, and a metric learned from other rows than those
+            audited does not depend on their noise.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class FairMetric(Value):
         attributes = attributes_of(protected, len(rows))
         given_directions = None
         if given is not None:
-            given_directions = finite_array("given", _wide("given", given), 2)
+            given_directions = finite_array("given", _as_two_dimensional("given", given), 2)
             if given_directions.shape[1] != rows.shape[1]:
                 raise ArgumentError(
                     f"given has {given_directions.shape[1]} columns; accepted: the "
@@ -218,16 +218,16 @@ class FairMetric(Value):
         """
         matrix = _symmetric("S", S)
         values, vectors = np.linalg.eigh(matrix)
-        if not values[0] > _EQUAL * values[-1]:
+        if not values[0] > _EQUAL_EIGENVALUES * values[-1]:
             raise ArgumentError(
                 f"S has the eigenvalue {values[0]:.3g}; accepted: a covariance matrix of full rank",
                 argument="S",
             )
-        if not _SMALLEST <= values[-1] <= 1 / _SMALLEST:
+        if not _SMALLEST_EIGENVALUE <= values[-1] <= 1 / _SMALLEST_EIGENVALUE:
             raise ArgumentError(
                 f"S has the eigenvalue {values[-1]:.3g}, whose inverse is too large "
-                f"or too small; accepted: a largest eigenvalue from {_SMALLEST:g} to "
-                f"{1 / _SMALLEST:g} (features in other units)",
+                f"or too small; accepted: a largest eigenvalue from {_SMALLEST_EIGENVALUE:g} to "
+                f"{1 / _SMALLEST_EIGENVALUE:g} (features in other units)",
                 argument="S",
             )
         ones = np.ones(len(values))
@@ -250,16 +250,17 @@ class FairMetric(Value):
         """
         matrix = _symmetric("D", D)
         values, vectors = np.linalg.eigh(matrix)
-        if values[0] < -_EQUAL * np.abs(values).max():
+        if values[0] < -_EQUAL_EIGENVALUES * np.abs(values).max():
             raise ArgumentError(
                 f"D has the eigenvalue {values[0]:.3g}; accepted: a positive semidefinite matrix",
                 argument="D",
             )
         largest = float(np.abs(values).max())
-        if largest and not _SMALLEST <= largest <= 1 / _SMALLEST:
+        if largest and not _SMALLEST_EIGENVALUE <= largest <= 1 / _SMALLEST_EIGENVALUE:
             raise ArgumentError(
                 f"D has the eigenvalue {largest:.3g}; accepted: a largest eigenvalue of 0, or from "
-                f"{_SMALLEST:g} to {1 / _SMALLEST:g} (features in other units)",
+                f"{_SMALLEST_EIGENVALUE:g} to {1 / _SMALLEST_EIGENVALUE:g} (features "
+                f"in other units)",
                 argument="D",
             )
         ones = np.ones(len(values))
@@ -271,7 +272,7 @@ class FairMetric(Value):
     @property
     def rank(self) -> int:
         """The number of directions with a cost."""
-        zero = int((self._eigenvalues <= _EQUAL * self.largest_eigenvalue).sum())
+        zero = int((self._eigenvalues <= _EQUAL_EIGENVALUES * self.largest_eigenvalue).sum())
         rest = self.n_features - len(self._eigenvalues) if self._rest > 0 else 0
         return len(self._eigenvalues) - zero + rest
 
@@ -376,7 +377,7 @@ class FairMetric(Value):
         vectors = vectors * self.units
         values, parts = [], []
         start = 0
-        tolerance = _EQUAL * self.largest_eigenvalue
+        tolerance = _EQUAL_EIGENVALUES * self.largest_eigenvalue
         while start < len(self._eigenvalues):
             close = np.abs(self._eigenvalues[start:] - self._eigenvalues[start]) <= tolerance
             # At least one eigenvalue at a time, so that the loop ends.
@@ -393,7 +394,7 @@ class FairMetric(Value):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _SubspaceFit(Value):
+class _SubspaceFit(EqualByValue):
     """The rows and options for fitting a sensitive subspace."""
 
     rows: Floats
@@ -428,19 +429,19 @@ class _SubspaceFit(Value):
         values = [attribute.values for attribute in self.attributes]
         # Sums depend on the order of the rows through rounding.
         ordered = self.take_rows(content_order([*self.rows.T, *values]))
-        p = self.rows.shape[1]
-        units = np.ones(p)
+        n_features = self.rows.shape[1]
+        units = np.ones(n_features)
         deviation = ordered.rows[:, self.scaled].std(axis=0)
         size = np.abs(ordered.rows[:, self.scaled]).max(axis=0)
-        units[self.scaled] = np.where(deviation > _CONSTANT * size, deviation, 1.0)
+        units[self.scaled] = np.where(deviation > CONSTANT_SHARE * size, deviation, 1.0)
         rows = ordered.rows / units if len(self.scaled) else ordered.rows
         space = varying_space(rows) if self.attributes else None
         directions = [attribute.directions(rows, self.C, space) for attribute in ordered.attributes]
         if self.free is not None:
-            directions.append(np.eye(p)[self.free])
+            directions.append(np.eye(n_features)[self.free])
         if self.given is not None:
             directions.append(self.given / units)
-        basis = _span(np.concatenate(directions))
+        basis = _basis_of_span(np.concatenate(directions))
         count = f"{basis.shape[1]} direction{'s' * (basis.shape[1] != 1)} at no cost"
         attributes = [attribute.name for attribute in self.attributes if attribute.name]
         source = " of " + ", ".join(attributes) if attributes else ""
@@ -448,13 +449,13 @@ class _SubspaceFit(Value):
         metric = replace(
             FairMetric._free(kind, basis, units),
             feature_names=self.feature_names,
-            notes=() if space is None else (_redundant(rows, space),),
+            notes=() if space is None else (_note_on_redundancy(rows, space),),
         )
         return replace(metric, _fit=self) if self.attributes else metric
 
 
-def _redundant(rows: Floats, space: Floats) -> str:
-    """Return the note that coefficients are not unique, and which were chosen."""
+def _note_on_redundancy(rows: Floats, space: Floats) -> str:
+    """Return the note that the coefficients are not unique, and which ones were chosen."""
     n_varying = int((np.ptp(rows, axis=0) > 0).sum())
     return (
         f"the features of the fair metric repeat each other: the {n_varying:,} that vary have rank "
@@ -463,7 +464,7 @@ def _redundant(rows: Floats, space: Floats) -> str:
     )
 
 
-def _span(rows: Floats) -> Floats:
+def _basis_of_span(rows: Floats) -> Floats:
     """Return an orthonormal basis (columns) of the span of the rows."""
     largest = np.abs(rows).max(axis=1, initial=0.0)
     unit = rows[largest > 0] / largest[largest > 0, None]
@@ -474,7 +475,7 @@ def _span(rows: Floats) -> Floats:
     return np.ascontiguousarray(basis[size > _RANK * size[0]].T)
 
 
-def _wide(name: str, value: ArrayLike) -> NDArray[Any]:
+def _as_two_dimensional(name: str, value: ArrayLike) -> NDArray[Any]:
     """Return an array with two dimensions; a vector becomes a single row."""
     try:
         return np.atleast_2d(np.asarray(value))
@@ -483,11 +484,11 @@ def _wide(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def _symmetric(name: str, value: ArrayLike) -> Floats:
-    matrix = finite_array(name, _wide(name, value), 2)
+    matrix = finite_array(name, _as_two_dimensional(name, value), 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ArgumentError(
             f"{name} has shape {matrix.shape}; accepted: a square matrix", argument=name
         )
-    if np.abs(matrix - matrix.T).max() > _EQUAL * np.abs(matrix).max():
+    if np.abs(matrix - matrix.T).max() > _EQUAL_EIGENVALUES * np.abs(matrix).max():
         raise ArgumentError(f"{name} is not symmetric. Pass a symmetric matrix.", argument=name)
     return np.asarray(matrix / 2 + matrix.T / 2)

@@ -1,4 +1,4 @@
-"""The function `individual_test`: it checks arguments, runs the flow and builds the result."""
+"""The function `individual_test`: attack a model to see if it treats similar people alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST_SHARE = 0.3
 #: Warn if sums over clusters have fewer degrees of freedom than this.
 _FEW_DF = 30.0
 #: Relative difference below which ratios count as equal.
-_EQUAL = 1e-10
+_EQUAL_RATIOS = 1e-10
 
 
 def individual_test(
@@ -249,8 +249,8 @@ def individual_test(
         )
     columns = {"X": X, "y": y, "sample_weight": sample_weight, "clusters": clusters}
     index = check_indices(indices_of(columns))
-    ours = flow_model(model, loss, ratio)
-    targets = ours.targets(y, loss, pos_label)
+    flow = flow_model(model, loss, ratio)
+    targets = flow.targets(y, loss, pos_label)
     if refit_metric and fair_metric.fitted_rows is None:
         raise ArgumentError(
             f"refit_metric is True, but fair_metric ({fair_metric.kind}) was not fitted on rows. "
@@ -259,7 +259,7 @@ def individual_test(
             mentions=("fair_metric",),
             code="conflicting-arguments",
         )
-    features = ours.rows(X)
+    features = flow.rows(X)
     fair_metric = fair_metric.ordered(features.names)
     sample = sample_of(sample_weight, clusters, len(features.values))
     if compat is not None and (sample_weight is not None or clusters is not None):
@@ -272,10 +272,10 @@ def individual_test(
         )
     groups = one_hot_groups_of(one_hot_groups, features)
     kept_groups = groups if one_hot == "keep" else ()
-    kind, scores = problem_class(ours.scores), ours.scores
+    problem_type, scores = problem_class(flow.scores), flow.scores
     if kept_groups:
-        kind, scores = kind.in_features(scores)
-    problem = kind(
+        problem_type, scores = problem_type.in_features(scores)
+    problem = problem_type(
         scores=scores,
         features=features,
         targets=targets,
@@ -290,10 +290,12 @@ def individual_test(
     flowed = problem.run(schedule, n_threads, callback, sums)
     losses = Losses(problem, flowed, ratio)
     value = losses.value(interval)
-    plain = "normal" if interval == "bootstrap-t" else interval
-    points = losses.along(plain, last=losses.value(plain), sums=sums)
-    equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
-    if equal and value.estimate > 1 + _EQUAL:
+    path_interval = "normal" if interval == "bootstrap-t" else interval
+    path_values = losses.values_along_path(
+        path_interval, last=losses.value(path_interval), sums=sums
+    )
+    all_equal = ratio == "loss" and _are_equal(losses.ratios, value.estimate, problem.engine)
+    if all_equal and value.estimate > 1 + _EQUAL_RATIOS:
         # The ratios differ by rounding only, whatever the model.
         value = replace(value, variance=math.nan)
     if interval == "bootstrap-t" and math.isfinite(value.estimate) and value.variance > 0:
@@ -309,14 +311,14 @@ def individual_test(
     path = FlowPath(
         np.array(schedule.record, dtype=np.int64),
         schedule.times(),
-        np.array([point.estimate for point in points]),
-        np.array([point.lower_bound(level) for point in points]),
+        np.array([point.estimate for point in path_values]),
+        np.array([point.lower_bound(level) for point in path_values]),
     )
     attack = problem.attack(flowed)
     n_repeated = repeated_rows(features, targets, n_threads)
-    notes = [*fair_metric.notes, *ours.notes_of_gaps(X)]
+    notes = [*fair_metric.notes, *flow.notes_of_gaps(X)]
     if n_repeated and clusters is None:
-        notes.append(_repeats(n_repeated, len(targets)))
+        notes.append(_note_on_repeats(n_repeated, len(targets)))
     if one_hot == "free" and groups:
         notes += filter(None, [find_departure(attack, groups, features.called)])
     if one_hot == "keep" and not groups:
@@ -333,8 +335,8 @@ def individual_test(
         seed=seed,
         engine=problem.engine,
         warnings=tuple(
-            _warnings(losses, value, problem.stability(schedule), schedule, level, equal)
-            + _undefined(n_undefined, n_resamples)
+            _warnings(losses, value, problem.stability(schedule), schedule, level, all_equal)
+            + _undefined_warnings(n_undefined, n_resamples)
             + notes
         ),
         lower_bound=value.lower_bound(level),
@@ -352,10 +354,10 @@ def individual_test(
         metric=fair_metric.kind,
         stability=problem.stability(schedule),
         loss_floor=losses.floor,
-        n_floored=losses.n_of(losses.start < losses.floor),
-        n_floored_end=losses.n_of(losses.end < losses.floor),
+        n_floored=losses.n_weighted(losses.start < losses.floor),
+        n_floored_end=losses.n_weighted(losses.end < losses.floor),
         n_nonfinite=losses.n_nonfinite,
-        n_dropped=losses.n_nonfinite if losses.paper and ratio == "loss" else 0,
+        n_dropped=losses.n_nonfinite if losses.as_in_paper and ratio == "loss" else 0,
         error_rates=losses.error_rates,
         confidence_level=level,
         n_resamples=0 if value.replicates is None else n_resamples,
@@ -385,11 +387,11 @@ def _warnings(
     stability: float,
     schedule: Schedule,
     level: float,
-    equal: bool,
+    all_equal: bool,
 ) -> list[str]:
     """Return the warnings about the flow and the audit value."""
     warnings = []
-    n = losses.n_of(np.ones(len(losses.start), dtype=bool))
+    n = losses.n_weighted(np.ones(len(losses.start), dtype=bool))
     limits = [(SOLVERS[schedule.solver], "grows")]
     if schedule.solver == "euler":
         limits.append((1.0, "swings"))
@@ -407,32 +409,32 @@ def _warnings(
         if losses.n_nonfinite:
             fate = (
                 "were left out, as in the paper's code"
-                if losses.paper
+                if losses.as_in_paper
                 else "so that nothing can be measured; no row is left out"
             )
             warnings.append(
                 f"{losses.n_nonfinite:,} of {n:,} rows have a ratio that is not finite, {fate}"
             )
-        floored = losses.n_of(losses.start < losses.floor)
+        floored = losses.n_weighted(losses.start < losses.floor)
         if floored:
             warnings.append(
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
                 "counts instead; their ratios depend on it"
             )
-        if equal:
+        if all_equal:
             warnings.append("all ratios are equal, which leaves nothing to test")
-    elif losses.ends_unknown:
+    elif losses.has_missing_end_loss:
         warnings.append("some scores are not finite, so that there is no error rate after the flow")
-    elif not losses.n_of(losses.wrong_start):
+    elif not losses.n_weighted(losses.wrong_start):
         warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
-    few = losses.few()
-    if few is not None:
-        warnings.append(few)
+    too_few = losses.reason_too_few()
+    if too_few is not None:
+        warnings.append(too_few)
     elif n < 2:
         warnings.append("one row has no standard error")
     if n < len(losses.start):
         warnings.append(f"{len(losses.start) - n:,} of {len(losses.start):,} rows have weight 0")
-    if math.isfinite(value.estimate) and value.variance > 0 and not equal:
+    if math.isfinite(value.estimate) and value.variance > 0 and not all_equal:
         warnings += _skew_warnings(losses, value.interval, level, value.df)
     return warnings
 
@@ -441,12 +443,12 @@ def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
     """Return whether ratios differ only by rounding, in the precision of the engine."""
     if len(ratios) < 2 or not np.isfinite(ratios).all():
         return False
-    rounding = 1e-4 if engine.endswith(("float32", "float16")) else _EQUAL
+    rounding = 1e-4 if engine.endswith(("float32", "float16")) else _EQUAL_RATIOS
     return bool(np.ptp(ratios) <= rounding * estimate)
 
 
-def _repeats(n_repeated: int, n_rows: int) -> str:
-    """Return the note that rows occur more than once, which matters if they are one person."""
+def _note_on_repeats(n_repeated: int, n_rows: int) -> str:
+    """Return the note that rows repeat others, which matters if they are the same person."""
     return (
         f"{n_repeated:,} of {n_rows:,} rows repeat another one in features and label: if they are "
         "the same people again, and not others who are alike, standard errors are too small and "
@@ -454,7 +456,7 @@ def _repeats(n_repeated: int, n_rows: int) -> str:
     )
 
 
-def _undefined(n_undefined: int, n_resamples: int) -> list[str]:
+def _undefined_warnings(n_undefined: int, n_resamples: int) -> list[str]:
     """Return a warning if replicates without a value make the bounds wide."""
     if n_undefined <= 0.01 * n_resamples:
         return []

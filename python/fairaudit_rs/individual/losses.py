@@ -23,9 +23,9 @@ class Losses:
     """Losses and errors of every row, before and after, and the audit values they give."""
 
     def __init__(self, problem: FlowProblem, flowed: _native.Flowed, ratio: str) -> None:
-        self.ratio, self.paper = ratio, problem.floor is None
+        self.ratio, self.as_in_paper = ratio, problem.floor is None
         self.floor = -math.inf if problem.floor is None else problem.floor
-        self.ddof = 0 if self.paper else 1
+        self.ddof = 0 if self.as_in_paper else 1
         self.sample: RowWeights | None = problem.sample
         self.start, self.end, self.path = flowed.loss_start, flowed.loss_end, flowed.path
         self._targets, self._scores = problem.targets, (flowed.start, flowed.end)
@@ -49,17 +49,17 @@ class Losses:
     @cached_property
     def n_nonfinite(self) -> int:
         """The number of rows with positive weight whose ratio is not finite."""
-        return self.n_of(~np.isfinite(self.ratios))
+        return self.n_weighted(~np.isfinite(self.ratios))
 
-    def n_of(self, rows: NDArray[np.bool_]) -> int:
+    def n_weighted(self, rows: NDArray[np.bool_]) -> int:
         """Return how many of some rows have a positive weight."""
         weighted = rows if self.sample is None else rows & self.sample.has_weight(len(rows))
         return int(weighted.sum())
 
     @cached_property
-    def ends_unknown(self) -> bool:
+    def has_missing_end_loss(self) -> bool:
         """Return whether a row of positive weight has no loss after the flow."""
-        return self.n_of(np.isnan(self.end)) > 0
+        return self.n_weighted(np.isnan(self.end)) > 0
 
     @property
     def error_rates(self) -> tuple[float, float]:
@@ -70,17 +70,17 @@ class Losses:
         n = len(self.start)
         if self.sample is not None:
             before, after = (
-                self.sample.units(wrong.astype(np.float64)).estimate
+                self.sample.unit_sums(wrong.astype(np.float64)).estimate
                 for wrong in (self.wrong_start, self.wrong_end)
             )
-            return before, math.nan if self.ends_unknown else after
+            return before, math.nan if self.has_missing_end_loss else after
         after = math.nan if np.isnan(self.end).any() else self.path.wrong_end[-1] / n
         return self.path.wrong_start / n, after
 
     def value(self, interval: str) -> AuditValue:
         """Return the audit value."""
         if self.sample is not None:
-            if self.ratio == "error_rate" and self.ends_unknown:
+            if self.ratio == "error_rate" and self.has_missing_end_loss:
                 return AuditValue(math.nan, math.nan, interval=interval)
             return self._unit_sums.value(interval, self.ratio == "error_rate")
         if self.ratio == "loss":
@@ -94,15 +94,15 @@ class Losses:
         """Loss ratios, or errors, summed by independent unit: a cluster or a weighted row."""
         assert self.sample is not None
         if self.ratio == "loss":
-            return self.sample.units(self.ratios)
+            return self.sample.unit_sums(self.ratios)
         after, before = (wrong.astype(np.float64) for wrong in (self.wrong_end, self.wrong_start))
-        return self.sample.units(after, before)
+        return self.sample.unit_sums(after, before)
 
-    def few(self) -> str | None:
+    def reason_too_few(self) -> str | None:
         """Return why there is no standard error (too few clusters or weighted rows), or None."""
-        return None if self.sample is None else self._unit_sums.few()
+        return None if self.sample is None else self._unit_sums.reason_too_few()
 
-    def along(
+    def values_along_path(
         self, interval: str, last: AuditValue, sums: PathSums | None = None
     ) -> list[AuditValue]:
         """Return the audit value after each recorded step; ``last`` is that of the last step."""
@@ -140,7 +140,7 @@ class Losses:
     @property
     def _ratios_used(self) -> Floats:
         """The ratios that enter the audit value."""
-        return self.ratios[np.isfinite(self.ratios)] if self.paper else self.ratios
+        return self.ratios[np.isfinite(self.ratios)] if self.as_in_paper else self.ratios
 
     def bootstrap(
         self, n_resamples: int, seed: int, n_threads: int | None

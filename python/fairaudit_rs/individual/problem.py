@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.features import Features
 from ..errors import ArgumentError, ArgumentTypeError
 from ..models.kernel import KernelFunction, KernelScores
@@ -34,7 +34,7 @@ PART = _native.FLOW_PART
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FlowProblem(Value, ABC):
+class FlowProblem(EqualByValue, ABC):
     """Rows with their targets, scores and fair metric, and how a flow moves them.
 
     Pickles without its native objects, which are built again on demand.

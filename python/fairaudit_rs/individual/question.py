@@ -257,7 +257,7 @@ def sample_of(sample_weight: Any, clusters: Any, n_rows: int) -> RowWeights | No
             )
     source = ArraySource(columns)
     weight = None if sample_weight is None else source.weights("sample_weight")
-    person = source.units(keys, [names[key] for key in keys]) if keys else None
+    person = source.cluster_codes(keys, [names[key] for key in keys]) if keys else None
     return RowWeights.from_arrays(weight, person)
 
 

@@ -1,4 +1,4 @@
-"""Finds the feature that a flow moves out of its observed range in most rows."""
+"""Finds the feature that the attack moves out of its observed range in the most rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from .attack import Attack, StoredAttack
 
 #: Departures by less than this share of the range are ignored.
-_NEAR = 0.01
-_PART = 1 << 13
+_IGNORED_SHARE = 0.01
+_BLOCK_ROWS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,26 +35,26 @@ class RangeDeparture:
         )
 
 
-def range_departure(
-    flow: Attack | StoredAttack, feature_names: Sequence[str]
+def find_range_departure(
+    attack: Attack | StoredAttack, feature_names: Sequence[str]
 ) -> RangeDeparture | None:
     """Return the feature whose range most rows leave; None if no row leaves any.
 
     Features with the same value in all rows are ignored.
     """
-    n = len(flow.rows)
+    n = len(attack.rows)
     worst = None
     for column, name in enumerate(feature_names):
-        values = flow.rows[:, column]
+        values = attack.rows[:, column]
         low, high = float(values.min()), float(values.max())
         if low == high:
             continue
-        near = _NEAR * (high - low)
+        slack = _IGNORED_SHARE * (high - low)
         n_outside = 0
-        for first in range(0, n, _PART):
-            moved = flow.feature(slice(first, min(first + _PART, n)), column)
+        for first in range(0, n, _BLOCK_ROWS):
+            moved = attack.feature(slice(first, min(first + _BLOCK_ROWS, n)), column)
             # A value that became NaN is outside too.
-            n_outside += int((~((moved >= low - near) & (moved <= high + near))).sum())
+            n_outside += int((~((moved >= low - slack) & (moved <= high + slack))).sum())
         if n_outside and (worst is None or n_outside > worst.n_outside):
             worst = RangeDeparture(feature=name, low=low, high=high, n_outside=n_outside, n_rows=n)
     return worst

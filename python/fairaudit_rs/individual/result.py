@@ -137,7 +137,7 @@ class IndividualResult(Finding):
     sample: RowWeights | None
     index: NDArray[Any] | None
 
-    _bulky = Finding._bulky | {
+    _not_in_dict = Finding._not_in_dict | {
         "ratios",
         "loss_start",
         "loss_end",

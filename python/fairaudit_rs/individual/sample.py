@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.features import Features
 from ..data.sums import sums_of
 from ..inference.clusters import (
@@ -30,7 +30,7 @@ _FEW_PERSONS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class RowWeights(Value):
+class RowWeights(EqualByValue):
     """The weights and persons (clusters) of rows; at least one of the two is present."""
 
     weight: Floats | None
@@ -74,7 +74,7 @@ class RowWeights(Value):
         """Return sums over the rows of each person, which do not depend on their order."""
         return values if self.person is None else sums_of(self.person, values)
 
-    def units(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
+    def unit_sums(self, numerator: Floats, denominator: Floats | None = None) -> IndependentUnits:
         """Return the sums of two columns over each person, or for each independent row.
 
         Without a denominator, the estimate is a mean.
@@ -90,7 +90,7 @@ class RowWeights(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentUnits(Value):
+class IndependentUnits(EqualByValue):
     """Sums over persons, or rows, that were sampled independently."""
 
     numerator: Floats
@@ -136,7 +136,7 @@ class IndependentUnits(Value):
         """Return replicates of the audit value with their variances; whole units are drawn."""
         return bootstrap_mean(self.numerator, self.denominator, n_resamples, seed, n_threads)
 
-    def few(self) -> str | None:
+    def reason_too_few(self) -> str | None:
         """Return why there is no standard error, if the units are too few; else None."""
         effective = effective_number(self.size)
         if len(self.size) > 1 and effective >= _FEW_PERSONS:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..errors import DataError
 from ..interrupts import run_interruptibly
 
@@ -20,7 +20,7 @@ _RANK = 1e-10
 #: rank is full, and singular values are not computed.
 _FULL_RANK = 1e-6
 #: A column whose standard deviation is below this share of its size counts as constant.
-_CONSTANT = 1e-12
+CONSTANT_SHARE = 1e-12
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Value, gradient and Hessian at a point.
@@ -28,7 +28,7 @@ _Objective: TypeAlias = Callable[[Floats], tuple[float, Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
-class ProtectedAttribute(Value):
+class ProtectedAttribute(EqualByValue):
     """The values of a protected attribute: level codes, or numbers."""
 
     name: str
@@ -76,7 +76,7 @@ def varying_space(rows: Floats) -> Floats | None:
     """
     centred = rows - rows.mean(axis=0)
     scale = rows.std(axis=0)
-    varies = np.flatnonzero(scale > _CONSTANT * np.abs(rows).max(axis=0))
+    varies = np.flatnonzero(scale > CONSTANT_SHARE * np.abs(rows).max(axis=0))
     scaled = centred[:, varies] / scale[varies]
     gram = scaled.T @ scaled / len(rows)
     if not len(varies) or np.linalg.eigvalsh(gram)[0] > _FULL_RANK * len(varies):
@@ -106,7 +106,7 @@ def _softmax(rows: Floats, codes: NDArray[np.intp], k: int, C: float) -> Floats:
     """
     n, p = rows.shape
     scale = rows.std(axis=0)
-    scale = np.where(scale > _CONSTANT * np.abs(rows).max(axis=0), scale, 1.0)
+    scale = np.where(scale > CONSTANT_SHARE * np.abs(rows).max(axis=0), scale, 1.0)
     Z = np.column_stack([(rows - rows.mean(axis=0)) / scale, np.ones(n)])
     strength = C / 2 if k == 2 else C
     ridge = np.append(1 / (strength * scale**2), 0.0)

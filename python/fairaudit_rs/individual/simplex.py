@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 _NEAR = 0.01
 _BLOCK = 1 << 16
 #: Number of rows that are processed together, so that some of their columns stay in the cache.
-_PART = 1 << 13
+_BLOCK_ROWS = 1 << 13
 
 
 def found_groups(rows: Floats) -> Groups:
@@ -116,7 +116,7 @@ def _have_one_each(rows: Floats, columns: Sequence[int]) -> bool:
 
 
 def _parts(n: int) -> Iterator[slice]:
-    return (slice(first, first + _PART) for first in range(0, n, _PART))
+    return (slice(first, first + _BLOCK_ROWS) for first in range(0, n, _BLOCK_ROWS))
 
 
 def check_groups(groups: Groups, rows: Floats, feature_names: Sequence[str]) -> None:
@@ -167,8 +167,8 @@ def _farthest(
     Rows with either are marked in ``far``; values that became NaN are ignored.
     """
     most, farthest_row, most_off = -np.inf, rows.start, 0.0
-    for first in range(rows.start, min(rows.stop, len(far)), _PART):
-        part = slice(first, min(first + _PART, rows.stop))
+    for first in range(rows.start, min(rows.stop, len(far)), _BLOCK_ROWS):
+        part = slice(first, min(first + _BLOCK_ROWS, rows.stop))
         values = [flow.feature(part, column) for column in group]
         beyond, known = np.full((2, len(values[0])), -np.inf)
         for value in values:

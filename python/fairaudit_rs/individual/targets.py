@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Targets(Value):
+class Targets(EqualByValue):
     """Labels 0 and 1, class numbers, or numeric targets, and the loss of scores for them."""
 
     values: Floats

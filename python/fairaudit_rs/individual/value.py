@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.intervals import studentize
-from ..inference.pvalues import LEAST, monte_carlo_pvalue, t_quantile, t_upper_tail, upper_tail
+from ..inference.pvalues import (
+    SMALLEST_PVALUE,
+    monte_carlo_pvalue,
+    t_quantile,
+    t_upper_tail,
+    upper_tail,
+)
 from ..literals import RatioInterval
 
 Floats = NDArray[np.float64]
@@ -159,7 +165,7 @@ class AuditValue:
             return math.nan, 0
         if self.replicates is None:
             tail = upper_tail(t) if math.isinf(self.df) else t_upper_tail(t, self.df)
-            return max(tail, LEAST) if math.isfinite(t) else tail, 0
+            return max(tail, SMALLEST_PVALUE) if math.isfinite(t) else tail, 0
         estimate, (values, variances) = self.estimate, self.replicates
         if self.of_rates:
             estimate, (values, variances) = math.log(estimate), self._log_replicates

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .paired_differences import PairedDifference
 from .pvalues import clamp_pvalue, normal_of_tail, upper_tail
 
@@ -72,7 +72,7 @@ def _sizes(change: Interval, total: Interval) -> Interval:
     rectangle or on the axes.
     """
     if math.isnan(change[0]) or math.isnan(total[0]):
-        return NOTHING
+        return NO_INTERVAL
     along, across = ([*ends, *([0.0] if ends[0] < 0 < ends[1] else [])] for ends in (change, total))
     corners = [_size(d, s) for d in along for s in across]
     return min(corners), max(corners)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .pvalues import t_quantile
 
 Floats = NDArray[np.float64]
@@ -124,7 +124,7 @@ def gap_interval(first: ClusteredRatio, second: ClusteredRatio, level: float) ->
     """Return the interval of the difference of two groups; NaN if there are too few clusters."""
     variance = first.variance + second.variance
     if not (math.isfinite(variance) and variance > 0):
-        return NOTHING
+        return NO_INTERVAL
     df = variance**2 / (first.variance**2 / first.df + second.variance**2 / second.df)
     effective = min(first.effective, second.effective)
     return _around(first.value - second.value, variance, df, effective, level)
@@ -132,7 +132,7 @@ def gap_interval(first: ClusteredRatio, second: ClusteredRatio, level: float) ->
 
 def _around(value: float, variance: float, df: float, effective: float, level: float) -> Interval:
     if effective < FEWEST_FOR_FORMULA or not (math.isfinite(variance) and variance > 0):
-        return NOTHING
+        return NO_INTERVAL
     # Adjusted levels can round to 1, and the tails of tiny levels to above 1/2.
     half = max(t_quantile(max((1 - level) / 2, _LEAST_TAIL), df), 0.0) * math.sqrt(variance)
     return value - half, value + half

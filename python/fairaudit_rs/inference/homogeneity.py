@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from .pvalues import chi_square_tail, monte_carlo_pvalue
 
 #: With fewer rows than this in some group of some stratum, the null distribution of Cochran's Q
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Homogeneity(Value):
+class Homogeneity(EqualByValue):
     """The result of a test that the gap of two groups is the same in all strata."""
 
     #: "breslow-day", "permutation" or "chi-squared"; "" if there is no test.
@@ -62,10 +62,10 @@ def breslow_day(hits: Floats, rows: Floats) -> Homogeneity:
         return Homogeneity.unknown("fewer than two strata in which both groups and outcomes occur")
     (x, y), (n, m) = hits[varied].T, rows[varied].T
     t, size = total[varied], size[varied]
-    above, below = float((x * (m - y) / size).sum()), float((y * (n - x) / size).sum())
-    if not (above > 0 and below > 0):
+    numerator, denominator = float((x * (m - y) / size).sum()), float((y * (n - x) / size).sum())
+    if not (numerator > 0 and denominator > 0):
         return Homogeneity.unknown("the common odds ratio is 0 or infinite")
-    expected = _expected(above / below, n, m, t)
+    expected = _expected(numerator / denominator, n, m, t)
     cells = np.stack([expected, t - expected, n - expected, m - t + expected])
     variance = 1 / (1 / np.maximum(cells, 1e-300)).sum(axis=0)
     deviation = x - expected
@@ -96,36 +96,37 @@ def _expected(odds: float, n: Floats, m: Floats, t: Floats) -> Floats:
 
 
 def permuted_homogeneity(
-    above: Floats,
-    below: Floats,
+    numerator: Floats,
+    denominator: Floats,
     is_second: NDArray[np.bool_],
     stratum: NDArray[np.int64],
     seed: int,
 ) -> Homogeneity:
     """Test whether the gap of two ratios of sums, theta = sum a / sum d, is the same in all strata.
 
-    The arguments ``above`` and ``below`` are a and d. Cochran's Q = sum (g_s - G)^2 / v_s, with the
-    gap g_s of each stratum, its variance v_s and the mean G of the gaps weighted by 1 / v_s. Groups
-    are permuted within strata on the centred values e = a - theta_sg d, for which every gap is 0.
-    With many units in every group of every stratum, Q is compared with the chi-squared distribution
-    instead. Strata without variation (v_s = 0) are excluded; the note has the number of the others.
+    The arguments ``numerator`` and ``denominator`` are a and d. Cochran's Q = sum (g_s - G)^2 /
+    v_s, with the gap g_s of each stratum, its variance v_s and the mean G of the gaps weighted by 1
+    / v_s. Groups are permuted within strata on the centred values e = a - theta_sg d, for which
+    every gap is 0. With many units in every group of every stratum, Q is compared with the
+    chi-squared distribution instead. Strata without variation (v_s = 0) are excluded; the note has
+    the number of the others.
     """
     # Some of the strata may have no rows here.
     present = np.bincount(stratum) > 0
     codes, n_strata = (np.cumsum(present) - 1)[stratum], int(present.sum())
-    order = _order(above, below, 2 * codes + is_second)
-    above, below, codes = above[order], below[order], codes[order]
+    order = _order(numerator, denominator, 2 * codes + is_second)
+    numerator, denominator, codes = numerator[order], denominator[order], codes[order]
     group = is_second[order].astype(np.int64)
     place = 2 * codes + group
     units = np.bincount(place, minlength=2 * n_strata).reshape(-1, 2)
-    sums = np.bincount(place, below, 2 * n_strata).reshape(-1, 2)
+    sums = np.bincount(place, denominator, 2 * n_strata).reshape(-1, 2)
     both = np.all((units > 1) & (sums > 0), axis=1)
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("fewer than two strata with two rows or more of each group")
     n_before = int(both.sum())
-    [gap_variance] = _gaps(above, below, codes, group[np.newaxis], n_strata)[1]
+    [gap_variance] = _gaps(numerator, denominator, codes, group[np.newaxis], n_strata)[1]
     # Equal values differ from their mean only by rounding.
-    squares = np.bincount(codes, above**2, n_strata)
+    squares = np.bincount(codes, numerator**2, n_strata)
     both &= gap_variance * sums.sum(axis=1) ** 2 > _ROUNDING * squares
     if np.count_nonzero(both) < 2:
         return Homogeneity.unknown("the metric varies in fewer than two strata")
@@ -136,32 +137,32 @@ def permuted_homogeneity(
             "the others"
         )
     keep = both[codes]
-    above, below, group = above[keep], below[keep], group[keep]
+    numerator, denominator, group = numerator[keep], denominator[keep], group[keep]
     codes = (np.cumsum(both) - 1)[codes[keep]]
     n_strata, smallest = int(both.sum()), int(units[both].min())
-    statistic = float(_spread(above, below, codes, group[np.newaxis], n_strata)[0])
+    statistic = float(_spread(numerator, denominator, codes, group[np.newaxis], n_strata)[0])
     df = n_strata - 1
     if smallest >= FEW_ROWS:
         pvalue = chi_square_tail(statistic, df)
         return Homogeneity(
             method="chi-squared", statistic=statistic, df=df, pvalue=pvalue, note=note
         )
-    n_replicates = min(_MOST_WORK // len(above), _MOST_REPLICATES)
+    n_replicates = min(_MOST_WORK // len(numerator), _MOST_REPLICATES)
     if n_replicates < _FEWEST_REPLICATES:
         return Homogeneity.unknown(
             f"strata with fewer than {FEW_ROWS} rows of a group need a permutation test, which is "
             f"made for up to {_MOST_WORK // _FEWEST_REPLICATES:,} rows"
         )
     place = 2 * codes + group
-    theta = np.bincount(place, above) / np.bincount(place, below)
-    centred = above - theta[place] * below
+    theta = np.bincount(place, numerator) / np.bincount(place, denominator)
+    centred = numerator - theta[place] * denominator
     generator = np.random.Generator(np.random.Philox(seed))
     extreme, at_once = 0, max(_AT_ONCE // len(group), 1)
     for start in range(0, n_replicates, at_once):
         order = np.argsort(
             codes + generator.random((min(at_once, n_replicates - start), len(group))), axis=1
         )
-        replicates = _spread(centred, below, codes, group[order], n_strata)
+        replicates = _spread(centred, denominator, codes, group[order], n_strata)
         extreme += int((np.isnan(replicates) | (replicates >= statistic * (1 - 1e-12))).sum())
     return Homogeneity(
         method="permutation",
@@ -172,20 +173,20 @@ def permuted_homogeneity(
     )
 
 
-def _order(above: Floats, below: Floats, place: NDArray[np.int64]) -> NDArray[np.intp]:
+def _order(numerator: Floats, denominator: Floats, place: NDArray[np.int64]) -> NDArray[np.intp]:
     """Return the order of rows by place, then a, then d, on which sums of floats depend."""
-    if len(place) and below.min() == below.max():
+    if len(place) and denominator.min() == denominator.max():
         # Equal rows may come in any order.
-        order = np.argsort(above)
+        order = np.argsort(numerator)
     else:
-        order = np.lexsort((below, above))
+        order = np.lexsort((denominator, numerator))
     small = place.astype(np.uint16) if place.max(initial=0) < 1 << 16 else place
     return order[np.argsort(small[order], kind="stable")]
 
 
 def _gaps(
-    above: Floats,
-    below: Floats,
+    numerator: Floats,
+    denominator: Floats,
     codes: NDArray[np.int64],
     group: NDArray[np.int64],
     n_strata: int,
@@ -198,25 +199,27 @@ def _gaps(
         totals_by_place = np.bincount(place, terms.ravel(), n_lines * size)
         return np.asarray(totals_by_place, np.float64).reshape(n_lines, n_strata, 2)
 
-    above, below = (np.broadcast_to(part, group.shape) for part in (above, below))
-    sums, totals = added(above), added(below)
+    numerator, denominator = (
+        np.broadcast_to(part, group.shape) for part in (numerator, denominator)
+    )
+    sums, totals = added(numerator), added(denominator)
     n = np.bincount(place, minlength=n_lines * size).reshape(sums.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta = sums / totals
-        residual = above - theta.ravel()[place].reshape(group.shape) * below
+        residual = numerator - theta.ravel()[place].reshape(group.shape) * denominator
         variance = added(residual**2) * n / (n - 1) / totals**2
     return theta[..., 0] - theta[..., 1], variance.sum(axis=2)
 
 
 def _spread(
-    above: Floats,
-    below: Floats,
+    numerator: Floats,
+    denominator: Floats,
     codes: NDArray[np.int64],
     group: NDArray[np.int64],
     n_strata: int,
 ) -> Floats:
     """Return Cochran's Q for each row of ``group``; NaN where a gap has no variance."""
-    gaps, gap_variance = _gaps(above, below, codes, group, n_strata)
+    gaps, gap_variance = _gaps(numerator, denominator, codes, group, n_strata)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = 1 / gap_variance
         mean = (weight * gaps).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Pair = tuple[int, int]
 Interval = tuple[float, float]
-NOTHING = (math.nan, math.nan)
+NO_INTERVAL = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the studentized, basic or percentile interval of an estimate."""
     if math.isnan(estimate):
-        return NOTHING
+        return NO_INTERVAL
     if method == "studentized":
         if not standard_error > 0:
-            return NOTHING
+            return NO_INTERVAL
         low, high = tail_quantiles(studentize(replicates, estimate, variances), level)
         return estimate - high * standard_error, estimate - low * standard_error
     low, high = tail_quantiles(replicates, level)
@@ -136,6 +136,6 @@ def range_of_pairs(intervals: list[Interval]) -> Interval:
     low, high = 0.0, 0.0
     for from_, to in intervals:
         if math.isnan(from_) or math.isnan(to):
-            return NOTHING
+            return NO_INTERVAL
         low, high = max(low, from_, -to), max(high, to, -from_)
     return low, high

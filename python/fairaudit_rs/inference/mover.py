@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .proportions import SampleProportion
 from .pvalues import clamp_pvalue, normal_cdf, upper_tail
 
@@ -62,7 +62,7 @@ def by_logit(value: float, error: float, range_: Interval) -> ValueWithLimits:
     width = high - low
     share = (value - low) / width
     if not (0 < share < 1 and error > 0):
-        return ValueWithLimits(value, lambda z: NOTHING)
+        return ValueWithLimits(value, lambda z: NO_INTERVAL)
     middle = math.log(share / (1 - share))
     spread = error / width / (share * (1 - share))
 

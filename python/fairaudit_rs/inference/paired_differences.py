@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .pvalues import clamp_pvalue, normal_of_level, t_quantile, t_upper_tail
 from .score import ScoreStatistic, interval_of
 
@@ -136,7 +136,11 @@ def unknown_difference(estimate: float) -> PairedDifference:
     """Return an estimate without p-values and interval."""
     unknown = math.nan
     return PairedDifference(
-        estimate=estimate, standard_error=unknown, less=unknown, greater=unknown, interval=NOTHING
+        estimate=estimate,
+        standard_error=unknown,
+        less=unknown,
+        greater=unknown,
+        interval=NO_INTERVAL,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import NOTHING, Interval, quantile
+from .intervals import NO_INTERVAL, Interval, quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class CorrelationSums:
     def interval(self, above: float, below: float) -> Interval:
         """Return the values with -below <= S <= above; NaN if the correlation is -1 or 1."""
         if not abs(self.products) < self.n:
-            return NOTHING
+            return NO_INTERVAL
         return self._accepted(above)[0], self._accepted(below)[1]
 
     def _accepted(self, critical: float) -> Interval:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .roots import narrowed
 from .score import NO_SCORE, ScoreStatistic, interval_of
 
@@ -115,7 +115,7 @@ def ratio_interval(first: SampleProportion, second: SampleProportion, z: float) 
     x, n = first.value * first.n_rows, first.n_rows
     y, m = second.value * second.n_rows, second.n_rows
     if x == 0 and y == 0:
-        return NOTHING
+        return NO_INTERVAL
 
     def score(ratio: float) -> ScoreStatistic:
         return ratio_score(x, n, y, m, ratio)

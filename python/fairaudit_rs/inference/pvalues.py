@@ -8,9 +8,10 @@ import sys
 from .. import _native
 
 #: The smallest p-value that is returned.
-LEAST = sys.float_info.min
-#: Constant c / level in `anytime_pvalue`.
+SMALLEST_PVALUE = sys.float_info.min
+#: The constant c of `anytime_pvalue`, as a share of the level.
 _MIXTURE_SHARE = 0.9
+#: Number of replicates after which an adaptive test may first stop.
 _FIRST_BOUNDARY = 128
 
 
@@ -20,7 +21,7 @@ def monte_carlo_pvalue(n_extreme: int, n_resamples: int) -> float:
 
 
 def boundaries_up_to(n_resamples: int) -> list[int]:
-    """Return the numbers of replicates at which an adaptive test may stop; they double."""
+    """Return the numbers of replicates after which an adaptive test may stop; they double."""
     boundaries = []
     end = _FIRST_BOUNDARY
     while end < n_resamples:
@@ -59,7 +60,7 @@ def normal_cdf(z: float) -> float:
 
 def clamp_pvalue(pvalue: float) -> float:
     """Raise a p-value from a formula to the smallest positive float, if it is below."""
-    return max(pvalue, LEAST)
+    return max(pvalue, SMALLEST_PVALUE)
 
 
 def t_upper_tail(t: float, df: float) -> float:
@@ -89,7 +90,7 @@ def normal_of_level(level: float) -> float:
 
     At least 0 and finite, even if rounding makes 1 - level (or its half) vanish.
     """
-    place = 0.5 + level / 2
-    if place < 1:
-        return max(_native.normal_quantile(place), 0.0)
-    return normal_of_tail(max((1 - level) / 2, LEAST))
+    probability = 0.5 + level / 2
+    if probability < 1:
+        return max(_native.normal_quantile(probability), 0.0)
+    return normal_of_tail(max((1 - level) / 2, SMALLEST_PVALUE))

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..literals import Scale
-from .pvalues import LEAST, normal_of_tail
+from .pvalues import SMALLEST_PVALUE, normal_of_tail
 
 #: Largest absolute logarithm of a ratio that is searched.
-FARTHEST_RATIO = 350.0
+MAX_LOG_RATIO = 350.0
 #: Relative precision of a bound. A bracket is also closed at 1e-3 times this times its first width.
 _PRECISION = 1e-9
 #: The largest p-value with a finite normal quantile.
@@ -37,11 +37,11 @@ class Tolerance:
         """The distance from equality: the difference, or the absolute logarithm of the ratio."""
         return self.value if self.scale == "difference" else -math.log(self.value)
 
-    def at(self, distance: float) -> float:
+    def value_at_distance(self, distance: float) -> float:
         """Return the difference or ratio at a distance from equality."""
         if self.scale == "difference":
             return distance
-        return math.exp(-distance) if distance < FARTHEST_RATIO else 0.0
+        return math.exp(-distance) if distance < MAX_LOG_RATIO else 0.0
 
 
 class TolerancePValues(NamedTuple):
@@ -65,17 +65,19 @@ class TolerancePValues(NamedTuple):
             return min(1.0, self.at_most_high + self.at_most_low)
         return min(1.0, self.at_least_low + self.at_least_high)
 
-    def p_beyond(self, below: bool) -> float:
+    def p_for_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio does not lie beyond the tolerance" on one side.
 
-        With ``below``, the null hypothesis is "ratio >= rho", otherwise "ratio <= 1 / rho".
+        It is small if the data show that the ratio lies beyond. With ``below``, the null hypothesis
+        is "ratio >= rho", otherwise "ratio <= 1 / rho".
         """
         return self.at_least_low if below else self.at_most_high
 
-    def p_not_beyond(self, below: bool) -> float:
+    def p_for_not_beyond(self, below: bool) -> float:
         """Return the p-value of "the ratio lies beyond the tolerance" on one side.
 
-        With ``below``, the null hypothesis is "ratio <= rho", otherwise "ratio >= 1 / rho".
+        It is small if the data show that the ratio does not lie beyond. With ``below``, the null
+        hypothesis is "ratio <= rho", otherwise "ratio >= 1 / rho".
         """
         return self.at_most_low if below else self.at_least_high
 
@@ -89,39 +91,39 @@ class TolerancePValues(NamedTuple):
 UNKNOWN = TolerancePValues(1.0, 1.0, 1.0, 1.0)
 
 
-def largest_refuted(p_fail: Callable[[float], float], level: float, seen: float) -> float:
+def gap_lower_bound(p_fail: Callable[[float], float], level: float, observed_gap: float) -> float:
     """Return the lower bound of a gap: the largest tolerance that the data reject at a level.
 
     ``p_fail`` increases with the tolerance, up to the observed gap. 0 if no tolerance is rejected.
     """
     if p_fail(0.0) > level:
         return 0.0
-    if not p_fail(seen) > level:
-        return seen
+    if not p_fail(observed_gap) > level:
+        return observed_gap
     z = normal_of_tail(level)
-    below, _ = _crossing(lambda tolerance: z - _z_of(p_fail(tolerance)), 0.0, seen)
+    below, _ = _crossing(lambda tolerance: z - _z_of(p_fail(tolerance)), 0.0, observed_gap)
     return below
 
 
-def smallest_shown(
-    p_pass: Callable[[float], float], level: float, seen: float, most: float
+def gap_upper_bound(
+    p_pass: Callable[[float], float], level: float, observed_gap: float, largest_gap: float
 ) -> float:
     """Return the upper bound of a gap: the smallest tolerance that passes at a level.
 
-    ``p_pass`` decreases in the tolerance between the observed gap ``seen`` and the largest possible
-    gap ``most``. The result is ``most`` if no tolerance passes.
+    ``p_pass`` decreases in the tolerance between the observed gap and the largest possible gap. The
+    result is the largest possible gap if no tolerance passes.
     """
-    if seen >= most:
-        return most
-    end = most
-    if math.isinf(most):
-        end = max(2 * seen, 1.0)
-        while p_pass(end) > level and end < most:
+    if observed_gap >= largest_gap:
+        return largest_gap
+    end = largest_gap
+    if math.isinf(largest_gap):
+        end = max(2 * observed_gap, 1.0)
+        while p_pass(end) > level and end < largest_gap:
             end *= 2
     if not end < math.inf or p_pass(end) > level:
-        return most
+        return largest_gap
     z = normal_of_tail(level)
-    _, above = _crossing(lambda tolerance: _z_of(p_pass(tolerance)) - z, seen, end)
+    _, above = _crossing(lambda tolerance: _z_of(p_pass(tolerance)) - z, observed_gap, end)
     return above
 
 
@@ -135,7 +137,7 @@ def _z_of(pvalue: float) -> float:
 
     It is nearly linear in the tolerance, so that the root search needs few steps.
     """
-    return normal_of_tail(min(max(pvalue, LEAST), _MAX_PVALUE))
+    return normal_of_tail(min(max(pvalue, SMALLEST_PVALUE), _MAX_PVALUE))
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.pvalues import normal_of_tail
 from .nuisance import Regressors, deal_folds, fit_nuisance
-from .quality import NuisanceFit, describe_fit, measure_fit
+from .regression_quality import NuisanceFit, describe_fit, measure_fit
 
 Floats = NDArray[np.float64]
 

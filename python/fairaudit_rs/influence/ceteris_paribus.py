@@ -81,9 +81,9 @@ class FeatureArm:
     #: row; the score of the model and P(Y = 1 | X), both by row.
     moved: Floats
     score: Floats
-    label: Floats
+    label_probability: Floats
     #: P(X_j = value | the other features), and its regression.
-    share: Floats
+    propensity: Floats
     fitted: CrossFit
     #: -1 if the regression is for the opposite value.
     sign: float
@@ -96,22 +96,25 @@ class HeldFixedEstimate:
     estimate: float
     standard_error: float
     df: float
-    #: The influence values behind the standard error, by kind and fold.
+    #: The influence values behind the standard error, by distinct row and fold.
     influence: Floats
     #: The error from the influence function.
-    plain_error: float
+    influence_error: float
     #: The error that includes the regressions; NaN if their influence is unknown.
     stacked_error: float
     refusal: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Nuisances:
-    """P(Y = 1 | X) of the target group, shared by all features; fitted on first use."""
+class LabelRegression:
+    """The regression of P(Y = 1 | X) in the target group, shared by all features.
+
+    It is fitted on first use.
+    """
 
     rows: RowsByFold
-    #: Whether the regression is needed: only if the measure uses labels.
-    needed: bool = True
+    #: If False, there is no regression, because it is not needed.
+    uses_labels: bool = True
     #: The estimator of regressions; None: the default.
     estimator: Any = None
 
@@ -120,7 +123,7 @@ class Nuisances:
         """The regression; None if the measure does not use labels."""
         return (
             fit_nuisance(self.rows.regressors, self.rows.label, self.estimator)
-            if self.needed
+            if self.uses_labels
             else None
         )
 
@@ -132,60 +135,54 @@ class Nuisances:
         return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
 
 
-def flip_score(
-    nuisances: Nuisances, value: MeasureValue, predict: Predict, column: int
-) -> HeldFixedEstimate:
-    """Return the score of a binary feature, 1 against 0."""
-    low, high = arms_of(nuisances, predict, (column,))
-    return contrast_score(nuisances, value, low, high)
-
-
-def arms_of(nuisances: Nuisances, predict: Predict, columns: tuple[int, ...]) -> list[FeatureArm]:
+def arms_of(
+    label_regression: LabelRegression, predict: Predict, columns: tuple[int, ...]
+) -> list[FeatureArm]:
     """Return the arms of a feature: values 0 and 1 of one column, or one value per column."""
-    rows = nuisances.rows
+    rows = label_regression.rows
     regressors = rows.regressors.without(columns)
     arms = []
     for number, column in enumerate(columns):
-        fitted = fit_nuisance(regressors, rows.features[:, column], nuisances.estimator)
+        fitted = fit_nuisance(regressors, rows.features[:, column], label_regression.estimator)
         setting = np.zeros(len(columns))
         if len(columns) == 1:
-            arms.append(_arm(nuisances, predict, columns, setting, fitted, -1.0))
+            arms.append(_arm(label_regression, predict, columns, setting, fitted, -1.0))
         setting[number] = 1.0
-        arms.append(_arm(nuisances, predict, columns, setting, fitted, 1.0))
+        arms.append(_arm(label_regression, predict, columns, setting, fitted, 1.0))
     return arms
 
 
 def _arm(
-    nuisances: Nuisances,
+    label_regression: LabelRegression,
     predict: Predict,
     columns: tuple[int, ...],
     setting: Floats,
     fitted: CrossFit,
     sign: float,
 ) -> FeatureArm:
-    regressors = nuisances.rows.regressors
+    regressors = label_regression.rows.regressors
     moved = regressors.features.copy()
     moved[:, columns] = setting
     return FeatureArm(
         inside=fitted.y if sign > 0 else 1 - fitted.y,
         moved=moved,
-        score=predict(moved)[regressors.kind],
-        label=nuisances.label_at(moved),
-        share=fitted.found if sign > 0 else 1 - fitted.found,
+        score=predict(moved)[regressors.distinct_of_row],
+        label_probability=label_regression.label_at(moved),
+        propensity=fitted.found if sign > 0 else 1 - fitted.found,
         fitted=fitted,
         sign=sign,
     )
 
 
 def contrast_score(
-    nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
+    label_regression: LabelRegression, value: MeasureValue, low: FeatureArm, high: FeatureArm
 ) -> HeldFixedEstimate:
     """Return the score of one value of a feature against another."""
-    rows, arms = nuisances.rows, [low, high]
+    rows, arms = label_regression.rows, [low, high]
     estimate, plain, by_label, by_share = _doubly_robust(rows, value, arms)
     n, count = rows.n_rows, rows.count
     errors, chosen_influence = [math.sqrt(float(count @ plain**2)) / n, math.nan], plain
-    change = _regression_influence(rows, nuisances.outcome, arms, by_label, by_share)
+    change = _regression_influence(rows, label_regression.outcome, arms, by_label, by_share)
     if change is not None:
         stacked = plain + change
         errors[1] = math.sqrt(float(count @ stacked**2)) / n
@@ -196,24 +193,25 @@ def contrast_score(
         standard_error=float(np.nanmax(errors)),
         df=square**2 / fourth if fourth > 0 else math.nan,
         influence=chosen_influence,
-        plain_error=errors[0],
+        influence_error=errors[0],
         stacked_error=errors[1],
         refusal=_refusal(rows, arms, value.measure.needs_labels),
     )
 
 
 def plug_in(
-    nuisances: Nuisances, value: MeasureValue, low: FeatureArm, high: FeatureArm
+    label_regression: LabelRegression, value: MeasureValue, low: FeatureArm, high: FeatureArm
 ) -> HeldFixedEstimate:
     """Return the score of the paper: the mean change of psi between the two values.
 
     It ignores the estimation error of P(Y = 1 | X). Its standard error is that of a plain mean and
     far too small: for comparison only.
     """
-    rows = nuisances.rows
+    rows = label_regression.rows
     levels = [_level_and_slope(arm, value.coefficients) for arm in (low, high)]
     of_low, of_high = (
-        level + slope * arm.label for (level, slope), arm in zip(levels, (low, high), strict=True)
+        level + slope * arm.label_probability
+        for (level, slope), arm in zip(levels, (low, high), strict=True)
     )
     difference, n = of_high - of_low, rows.n_rows
     estimate = float(rows.count @ difference) / n
@@ -224,7 +222,7 @@ def plug_in(
         standard_error=error,
         df=math.inf,
         influence=influence,
-        plain_error=error,
+        influence_error=error,
         stacked_error=math.nan,
         refusal="",
     )
@@ -248,7 +246,7 @@ def _regression_influence(
     for fitted, by in along:
 
         def of_share(regressors: Regressors, _: Any, by: Floats = by) -> Floats:
-            sums = regressors.columns.sums(regressors.by_kind(by)[None], call)
+            sums = regressors.columns.sums(regressors.sum_by_distinct_row(by)[None], call)
             return np.asarray(sums[0] / n)
 
         share_influence = fitted.influence(of_share)
@@ -259,7 +257,7 @@ def _regression_influence(
         return total
 
     def of_label(regressors: Regressors, basis: Any) -> Floats:
-        weights = [regressors.by_kind(by)[None] for by in by_label]
+        weights = [regressors.sum_by_distinct_row(by)[None] for by in by_label]
         sums = [
             basis.columns(arm.moved).sums(weight, call)[0]
             for arm, weight in zip(arms, weights, strict=True)
@@ -322,15 +320,26 @@ def _level_and_slope(arm: FeatureArm, coefficients: Floats) -> tuple[Floats, Flo
 def _augmented(rows: RowsByFold, arm: FeatureArm, coefficients: Floats) -> Floats:
     """Return s_v by row, see `_doubly_robust`."""
     level, slope = _level_and_slope(arm, coefficients)
-    residual = arm.inside / arm.share * (rows.label - arm.label)
-    return np.asarray(level + slope * (arm.label + residual))
+    residual = arm.inside / arm.propensity * (rows.label - arm.label_probability)
+    return np.asarray(level + slope * (arm.label_probability + residual))
 
 
 def _derivatives(rows: RowsByFold, arm: FeatureArm, rate: RateValue) -> tuple[Floats, Floats]:
     """Return the derivatives of s_v by the linear predictors of h and of e_v, by row."""
     _, slope = _level_and_slope(arm, rate.deviation)
-    by_label = (1 - arm.inside / arm.share) * slope * arm.label * (1 - arm.label)
-    by_share = -arm.inside / arm.share * (1 - arm.share) * slope * (rows.label - arm.label)
+    by_label = (
+        (1 - arm.inside / arm.propensity)
+        * slope
+        * arm.label_probability
+        * (1 - arm.label_probability)
+    )
+    by_share = (
+        -arm.inside
+        / arm.propensity
+        * (1 - arm.propensity)
+        * slope
+        * (rows.label - arm.label_probability)
+    )
     return by_label, by_share
 
 
@@ -342,7 +351,7 @@ def _refusal(rows: RowsByFold, arms: list[FeatureArm], labels: bool) -> str:
             n = float(rows.count[inside & (rows.label == label)].sum())
             if n < _FEWEST:
                 return f"{n:g} rows with label {label:g} and one of its values, {_FEWEST:g} needed"
-        weights = 1 / arm.share[inside]
+        weights = 1 / arm.propensity[inside]
         # With overlap, the rows with the value represent all rows.
         stand_for = float(rows.count[inside] @ weights) / rows.n_rows
         if not _WEIGHT_RANGE[0] <= stand_for <= _WEIGHT_RANGE[1]:
@@ -402,7 +411,7 @@ def partialled_out(
         standard_error=error,
         df=second**2 / fourth if fourth > 0 else math.nan,
         influence=influence,
-        plain_error=error,
+        influence_error=error,
         stacked_error=math.nan,
         refusal="",
     )
@@ -415,7 +424,7 @@ def _refused(refusal: str) -> HeldFixedEstimate:
         standard_error=nan,
         df=nan,
         influence=np.zeros(0),
-        plain_error=nan,
+        influence_error=nan,
         stacked_error=nan,
         refusal=refusal,
     )

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint32]
@@ -21,7 +21,7 @@ CostFunction = Callable[[Rows, Rows], Any]
 
 #: The maximum number of distinct feature rows ("cells") when the cost is a function of the user,
 #: since it is called once with all pairs.
-MOST_OF_A_FUNCTION = 2_000
+MAX_CELLS_WITH_COST_FUNCTION = 2_000
 #: The most pairs whose costs are in memory at once.
 _PAIRS = 4_000_000
 
@@ -30,7 +30,7 @@ _PAIRS = 4_000_000
 class ChangeCost:
     """The cost of a change: a weighted sum of absolute differences of columns, or a function."""
 
-    coding: Coding
+    coding: FeatureEncodings
     #: The weight of each column.
     weights: Floats
     #: Columns that must not change.
@@ -42,7 +42,7 @@ class ChangeCost:
         cls,
         cost: Mapping[str, float] | CostFunction | None,
         immovable: Iterable[str],
-        coding: Coding,
+        coding: FeatureEncodings,
         cells: Floats,
         count: Floats,
     ) -> ChangeCost:
@@ -72,7 +72,7 @@ class ChangeCost:
         """Return whether the triangle inequality holds, so that a detour never costs less."""
         return self.function is None
 
-    def strata(self, *rows: Floats) -> list[Codes]:
+    def immovable_codes(self, *rows: Floats) -> list[Codes]:
         """Return, for each array of rows, a code for the immovable values of every row.
 
         The same code means the same values in all arrays.
@@ -92,7 +92,7 @@ class ChangeCost:
                 costs += weight * np.abs(source[:, column, None] - destination[None, :, column])
         else:
             costs = self._by_function(source, destination)
-        own, other = self.strata(source, destination)
+        own, other = self.immovable_codes(source, destination)
         costs[own[:, None] != other[None]] = np.inf
         return costs
 
@@ -129,7 +129,7 @@ class ChangeCost:
         if not len(rows):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
         if self.function is None:
-            own, other = self.strata(rows, known)
+            own, other = self.immovable_codes(rows, known)
             place, distance = _native.nearest_rows(
                 rows, own, known, other, self.weights.tolist(), call
             )

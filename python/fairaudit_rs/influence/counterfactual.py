@@ -27,7 +27,7 @@ from .descent import (
     FeatureMean,
     GapEstimate,
     StoppingRule,
-    descent_of,
+    prepare_descent,
 )
 from .nuisance import check_estimator
 from .problem import InfluenceProblem, RowParts, others_name
@@ -35,16 +35,15 @@ from .problem import InfluenceProblem, RowParts, others_name
 Floats = NDArray[np.float64]
 
 METHODS: tuple[DescentMethod, ...] = get_args(DescentMethod)
-_MOST_STEPS = 10_000
+#: Standard errors up to this are rounding errors.
 _ROUNDING = 1e-14
-_MOST_SAMPLED = 1_000_000_000
 #: The random stream of the seed that draws samples.
 _SAMPLING = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Counterfactual(Finding):
-    """The result of `InfluenceResult.descend`, which explains the numbers.
+    """The result of `InfluenceResult.descend`; see there for how to read the numbers.
 
     Attributes
     ----------
@@ -60,8 +59,8 @@ class Counterfactual(Finding):
     tolerance : float
         The bound of |gap| that the descent had to reach.
     smallest_tolerance : float
-        The bound of the stop part with equal weights and a gap of 0: smaller tolerances are hard
-        to reach with as many rows.
+        The bound of the stop part with equal weights and a gap of 0. A smaller tolerance is hard to
+        reach with this number of rows.
     bound : float
         The one-sided upper bound of |gap| on the stop part, at the end of the path.
     status : str
@@ -114,9 +113,9 @@ class Counterfactual(Finding):
     factors: Floats
     label_rate: Floats
 
-    _bulky = Finding._bulky | {"row", "weights", "parts", "factors", "label_rate"}
+    _not_in_dict = Finding._not_in_dict | {"row", "weights", "parts", "factors", "label_rate"}
 
-    _uncompared = frozenset({"parts", "factors", "label_rate"})
+    _not_compared = frozenset({"parts", "factors", "label_rate"})
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -256,7 +255,7 @@ class Counterfactual(Finding):
         ]
 
 
-def counterfactual_of(
+def find_counterfactual(
     audit: InfluenceProblem,
     *,
     row: NDArray[np.int64],
@@ -290,12 +289,12 @@ def counterfactual_of(
         level=checked.confidence_level,
     )
     seed = checked.seed
-    descent, notes = descent_of(audit, rule, shares, seed, nuisance)
+    descent, notes = prepare_descent(audit, rule, shares, seed, nuisance)
     path: DescentPath = descent.resampled() if method == "resample" else descent.reweighted()
     before = descent.gap(descent.unweighted(REPORT), REPORT)
     after = descent.gap(path.report, REPORT)
-    weights = path.factors[audit.distinct[2]]
-    total = float((path.factors * audit.kinds.count).sum())
+    weights = path.factors[audit.distinct_positions[2]]
+    total = float((path.factors * audit.distinct.count).sum())
     # If all rows are the same, both estimates are rounding errors.
     error = after.standard_error
     is_defined = error > _ROUNDING
@@ -333,7 +332,7 @@ def counterfactual_of(
         weights=weights * (len(weights) / total),
         parts=descent.parts,
         factors=path.factors,
-        label_rate=descent.label_rate,
+        label_rate=descent.label_probability,
     )
 
 

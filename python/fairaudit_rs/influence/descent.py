@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import NotMeasurableError
-from .label_rate import label_rate
+from .label_probability import label_probability
 from .problem import InfluenceProblem, RowParts
 from .rates import Measure, MeasureValue, RateFormula, terms_of
 
@@ -215,23 +215,23 @@ class Descent:
     audit: InfluenceProblem
     parts: RowParts
     #: P(Y = 1 | X) of the target group's distinct rows; 0 if the measure does not use labels.
-    label_rate: Floats
+    label_probability: Floats
     rule: StoppingRule
     seed: int
 
     @property
     def label(self) -> Floats:
         """The labels of the target group's distinct rows."""
-        return np.ascontiguousarray(self.parts.kinds.terms[:, 0])
+        return np.ascontiguousarray(self.parts.distinct.terms[:, 0])
 
     @property
     def score(self) -> Floats:
         """The scores of the target group's distinct rows."""
-        return np.ascontiguousarray(self.parts.kinds.terms[:, 1])
+        return np.ascontiguousarray(self.parts.distinct.terms[:, 1])
 
     def target(self, weighted: WeightedRows) -> WeightedMeasure:
         """Return the measure of weighted rows of the target group."""
-        name = self.audit.shown_name
+        name = self.audit.display_name
         return weighted.group(self.audit.measure, self.label, self.score, name)
 
     def others(self, part: int) -> WeightedMeasure:
@@ -267,13 +267,13 @@ class Descent:
         other_label, other_score = np.ascontiguousarray(parts.others[:, 1:3].T)
         steps, numbers, status = _native.descent_path(
             (label, score, np.ascontiguousarray(parts.count)),
-            self.label_rate,
+            self.label_probability,
             (other_label, other_score, np.ascontiguousarray(parts.other_count)),
             rates_of(self.audit.measure),
             (rule.step, rule.tolerance, rule.quantile, _LEAST_SHARE, rule.max_steps),
             call,
         )
-        factors = _native.descent_factors(self.label_rate, score, steps, call)
+        factors = _native.descent_factors(self.label_probability, score, steps, call)
         return DescentPath(
             steps=tuple(_step(number, *row) for number, row in enumerate(numbers.tolist())),
             status=status,
@@ -290,7 +290,9 @@ class Descent:
         path: list[DescentStep] = []
         directions: list[Floats] = []
         while True:
-            fit = draws[FIT].weighted.group(measure, self.label_rate, self.score, "the fit part")
+            fit = draws[FIT].weighted.group(
+                measure, self.label_probability, self.score, "the fit part"
+            )
             stop = draws[STOP].weighted
             gap = GapEstimate.from_values(self.target(stop), goals[STOP], rule.level)
             bound = abs(gap.value) + rule.quantile * gap.standard_error
@@ -326,14 +328,14 @@ class Descent:
         return size * psi
 
     def _combine(self, coefficients: Floats) -> Floats:
-        """Return a linear combination of 1, label rate, score and their product, by kind."""
+        """Return a combination of 1, label rate, score and their product, by distinct row."""
         one, of_label, of_score, of_both = coefficients
-        slope = of_score + of_both * self.label_rate
-        return np.asarray(one + of_label * self.label_rate + slope * self.score)
+        slope = of_score + of_both * self.label_probability
+        return np.asarray(one + of_label * self.label_probability + slope * self.score)
 
     def marginals(self, report: WeightedRows) -> tuple[FeatureMean, ...]:
         """Return the means of all feature columns, before and after."""
-        features = self.parts.kinds.features
+        features = self.parts.distinct.features
         before, _ = self.unweighted(REPORT).mean(features)
         after, error = report.mean(features)
         half = _native.normal_quantile(0.5 + self.rule.level / 2) * error
@@ -350,7 +352,7 @@ class Descent:
                 high=float(after[at] + half[at]),
                 others=others[at],
             )
-            for feature in self.audit.coding.features
+            for feature in self.audit.encodings.features
             for at, level in zip(feature.columns, feature.levels or ("",), strict=False)
         )
 
@@ -361,14 +363,14 @@ class WeightedDraws:
     def __init__(self, count: NDArray[np.int64], seed: int, part: int) -> None:
         key = np.array([seed, _RESAMPLING + part], dtype=np.uint64)
         self.stream = np.random.Generator(np.random.Philox(key=key))
-        self.kind = np.repeat(np.arange(len(count)), count)
-        self.n_kinds = len(count)
+        self.distinct_of_row = np.repeat(np.arange(len(count)), count)
+        self.n_distinct = len(count)
         #: The number of times that each row was drawn.
-        self.times = np.ones(len(self.kind))
+        self.times = np.ones(len(self.distinct_of_row))
 
     def draw(self, kept: Floats) -> None:
-        """Draw as many rows as there are, with probabilities proportional to ``kept`` by kind."""
-        ends = np.cumsum(self.times * kept[self.kind])
+        """Draw as many rows as there are, with chances proportional to ``kept`` by distinct row."""
+        ends = np.cumsum(self.times * kept[self.distinct_of_row])
         at = np.searchsorted(ends, self.stream.random(len(ends)) * ends[-1], side="right")
         at = np.minimum(at, len(ends) - 1)
         self.times = np.bincount(at, minlength=len(ends)).astype(np.float64)
@@ -377,7 +379,7 @@ class WeightedDraws:
     def weighted(self) -> WeightedRows:
         """The rows, weighted by the number of times that each was drawn."""
         once, twice = (
-            np.asarray(np.bincount(self.kind, times, self.n_kinds), dtype=np.float64)
+            np.asarray(np.bincount(self.distinct_of_row, times, self.n_distinct), dtype=np.float64)
             for times in (self.times, self.times**2)
         )
         return WeightedRows(once, twice, float((self.times > 0).sum()))
@@ -405,7 +407,7 @@ def rates_of(measure: Measure) -> Floats:
 def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     """Raise if a part has too few rows in a denominator; return notes on small numerators."""
     sides = [
-        (audit.shown_name, parts.kinds.terms[:, :2], parts.count),
+        (audit.display_name, parts.distinct.terms[:, :2], parts.count),
         ("the others", parts.others[:, 1:3], parts.other_count),
     ]
     notes = []
@@ -434,11 +436,11 @@ def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
     return notes
 
 
-def descent_of(
+def prepare_descent(
     audit: InfluenceProblem, rule: StoppingRule, shares: Sequence[float], seed: int, nuisance: Any
 ) -> tuple[Descent, list[str]]:
     """Split the rows into parts, check their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)
     notes = check_events(audit, parts)
-    rate = label_rate(audit, parts, FIT, nuisance)
-    return Descent(audit=audit, parts=parts, label_rate=rate, rule=rule, seed=seed), notes
+    rate = label_probability(audit, parts, FIT, nuisance)
+    return Descent(audit=audit, parts=parts, label_probability=rate, rule=rule, seed=seed), notes

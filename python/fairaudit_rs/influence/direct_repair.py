@@ -19,7 +19,7 @@ from .. import _native, linear_programs
 from ..errors import ArgumentError, DataError, NotMeasurableError
 from ..report.words import number
 from .cell_map import CellMap, FeatureCells
-from .cost import MOST_OF_A_FUNCTION, ChangeCost
+from .cost import MAX_CELLS_WITH_COST_FUNCTION, ChangeCost
 from .rates import N_TERMS, Measure, terms_of
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ def _envelopes(
     cells: FeatureCells, cost: ChangeCost, call: _native.Call
 ) -> tuple[Ints, Ints, Floats]:
     if cost.function is None:
-        (strata,) = cost.strata(cells.features)
+        (strata,) = cost.immovable_codes(cells.features)
         weights = cost.weights.tolist()
         starts, to, price = _native.repair_envelopes(
             cells.features, strata, weights, cells.score, call
@@ -200,7 +200,7 @@ def fit_direct(
 
     Raises NotMeasurableError when there is none.
     """
-    most = MOST_CELLS if cost.function is None else MOST_OF_A_FUNCTION
+    most = MOST_CELLS if cost.function is None else MAX_CELLS_WITH_COST_FUNCTION
     if len(cells) > most:
         raise DataError(
             f"X has {len(cells):,} distinct rows of the target group in the fit part; accepted: "
@@ -248,7 +248,7 @@ def _reduced(cells: FeatureCells, cost: ChangeCost, slope: Floats, call: _native
     if cost.function is not None:
         matrix = _matrix(cells, cost)
         return np.asarray((matrix + slope[:, None] * cells.score[None]).min(axis=1))
-    (strata,) = cost.strata(cells.features)
+    (strata,) = cost.immovable_codes(cells.features)
     weights = cost.weights.tolist()
     return _native.repair_reduced_costs(cells.features, strata, weights, cells.score, slope, call)
 

@@ -33,7 +33,7 @@ class RepairEffect:
     others : float
         The value in the others.
     gap_before, gap_before_low, gap_before_high : float
-        The gap between both, with its interval.
+        The gap between the target group and the others, with its interval.
     gap_after, gap_after_low, gap_after_high : float
         The same after the repair.
     """
@@ -77,7 +77,7 @@ class ReportRows:
         error = math.sqrt(own.variance + other.variance)
         return own.value.value - other.value.value, error
 
-    def fewest(self, measure: Measure) -> float:
+    def smallest_denominator(self, measure: Measure) -> float:
         """Return the rows in the smallest denominator of either side, after the repair."""
         own = self.count @ terms_of(self.label, self.after)
         other = self.other_count @ self.others
@@ -100,7 +100,7 @@ class ReportRows:
             partial(self.group, measure, True),
             partial(self.other, measure),
         )
-        values = [_value(side) for side in sides]
+        values = [_value_or_nan(side) for side in sides]
         gaps = [self._interval(measure, after, level) for after in (False, True)]
         (before, low, high), (after, after_low, after_high) = gaps
         return RepairEffect(
@@ -125,7 +125,7 @@ class ReportRows:
         return gap, gap - half, gap + half
 
 
-def _value(group: Callable[[], GroupMeasure]) -> float:
+def _value_or_nan(group: Callable[[], GroupMeasure]) -> float:
     try:
         return group().value.value
     except NotMeasurableError:

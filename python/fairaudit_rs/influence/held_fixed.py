@@ -14,25 +14,25 @@ from .. import _native
 from .ceteris_paribus import (
     FeatureArm,
     HeldFixedEstimate,
-    Nuisances,
+    LabelRegression,
     RowsByFold,
     arms_of,
     contrast_score,
     partialled_out,
     plug_in,
 )
-from .features import Feature
+from .feature import Feature
 from .marginal_scores import (
     FEW_EVENTS,
+    DistinctGroupRows,
     FeatureContrast,
     FeatureScore,
-    RowKinds,
     note_on,
     refused_score,
 )
 from .nuisance import CrossFit, deal_folds
-from .quality import NuisanceFit, describe_fit
 from .rates import MeasureValue
+from .regression_quality import NuisanceFit, describe_fit
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class HeldFixedScores:
 
     def __init__(
         self,
-        kinds: RowKinds,
+        distinct: DistinctGroupRows,
         value: MeasureValue,
         features: Sequence[Feature],
         predict: Callable[[Floats], Floats],
@@ -58,35 +58,36 @@ class HeldFixedScores:
         call: _native.Call,
         estimator: Any = None,
     ) -> None:
-        label, score = kinds.terms[:, :2].T
+        label, score = distinct.terms[:, :2].T
         # Sort by features and label before the score, so that rounding in the scores cannot change
         # the fold of a row.
-        both = np.ascontiguousarray(np.column_stack([kinds.features, label]))
+        both = np.ascontiguousarray(np.column_stack([distinct.features, label]))
         _, _, place = _native.distinct_rows(both, call)
         order = np.lexsort((score, place))
-        dealt_kind, folds, count = deal_folds(kinds.count[order].astype(np.int64), n_folds)
-        kind = order[dealt_kind]
+        dealt, folds, count = deal_folds(distinct.count[order].astype(np.int64), n_folds)
+        row = order[dealt]
         self.rows = RowsByFold(
-            features=kinds.features[kind],
-            label=label[kind],
-            score=score[kind],
+            features=distinct.features[row],
+            label=label[row],
+            score=score[row],
             count=count,
             folds=folds,
             call=call,
         )
         self.value, self.predict, self.plug_in = value, predict, plug_in
-        self.nuisances = Nuisances(
-            rows=self.rows, needed=value.measure.needs_labels, estimator=estimator
+        self.label_regression = LabelRegression(
+            rows=self.rows, uses_labels=value.measure.needs_labels, estimator=estimator
         )
         self.estimator = estimator
         self._level_fits: dict[str, CrossFit] = {}
+        # The influence values of each score, by its identity.
         self._influences: dict[int, Floats] = {}
         self.scores = [score for feature in features for score in self._scores_of(feature)]
 
     def _scores_of(self, feature: Feature) -> list[FeatureScore]:
         if feature.kind == "continuous":
             return [self._partialled_out_score(feature, feature.columns[0], (), "", None)]
-        arms = arms_of(self.nuisances, self.predict, feature.columns)
+        arms = arms_of(self.label_regression, self.predict, feature.columns)
         # The levels of a binary feature have the high value first and the arms have it last.
         names = feature.levels if feature.kind == "categorical" else feature.levels[::-1]
         for name, arm in zip(names, arms, strict=True):
@@ -100,10 +101,10 @@ class HeldFixedScores:
             levels = (names[high], names[low])
             contrast = FeatureContrast(feature.name, feature.kind, levels, method="ceteris_paribus")
             if self.plug_in:
-                estimate = plug_in(self.nuisances, self.value, arms[low], arms[high])
+                estimate = plug_in(self.label_regression, self.value, arms[low], arms[high])
                 scores.append(self._score(contrast, estimate, PLUG_IN))
                 continue
-            estimate = contrast_score(self.nuisances, self.value, arms[low], arms[high])
+            estimate = contrast_score(self.label_regression, self.value, arms[low], arms[high])
             if not estimate.refusal:
                 scores.append(self._score(contrast, estimate, note))
                 refusals.pop(low, None)
@@ -197,7 +198,7 @@ class HeldFixedScores:
         """
         if not self._level_fits:
             return ()
-        outcome = self.nuisances.outcome
+        outcome = self.label_regression.outcome
         label = [] if outcome is None else [describe_fit("P(y = 1 | X)", outcome)]
         named = self._level_fits.items()
         return (*label, *(describe_fit(f"P({name} | other features)", fit) for name, fit in named))

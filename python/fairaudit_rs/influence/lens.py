@@ -291,10 +291,10 @@ def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
     score = found.score
     low, high = score.interval(level)
     return ProxyScore(
-        feature=score.what.feature,
-        kind=score.what.method,
-        type=score.what.kind,
-        levels=score.what.levels,
+        feature=score.contrast.feature,
+        kind=score.contrast.method,
+        type=score.contrast.kind,
+        levels=score.contrast.levels,
         estimate=score.estimate,
         standard_error=score.standard_error,
         low=low,
@@ -321,13 +321,13 @@ def _warnings(
         (group_name(question.target_name, question.attribute), audit.target_group),
         ("the others", audit.other_group),
     ):
-        n_events = group.value.n_events(group.cell.sums)
+        n_events = group.value.n_events(group.moments.sums)
         if n_events < ENOUGH_EVENTS:
             warnings.append(
                 f"only {n_events:.3g} events, or non-events, of {question.measure.name} in {name}: "
                 "the interval of the gap may be off"
             )
-    warnings += question.gaps.notes()
+    warnings += question.missing_numbers.notes()
     if question.n_missing:
         warnings.append(
             f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
@@ -343,7 +343,9 @@ def _warnings(
         )
     # A feature has a score if any of its comparisons has one.
     scored = {
-        score.score.what.feature for score in scores if not score.score.note.startswith("refused")
+        score.score.contrast.feature
+        for score in scores
+        if not score.score.note.startswith("refused")
     }
     names = [feature.name for feature in question.features if feature.name not in scored]
     if names:

@@ -15,7 +15,7 @@ _MOST_LEVELS = 200
 _MISSING = "missing"
 
 
-def without_wide_text(column: Column) -> Column:
+def with_text_codes(column: Column) -> Column:
     """Return a column with fixed-width text as codes."""
     if isinstance(column, EncodedColumn) or column.dtype.kind in "biuf":
         return column
@@ -51,7 +51,7 @@ def levels_of(
     name: str, column: Column, is_truth: bool
 ) -> tuple[list[str | None], NDArray[np.int64]]:
     """Return the sorted levels, missing last, and the position of the level of every row."""
-    column = without_wide_text(column)
+    column = with_text_codes(column)
     if not isinstance(column, EncodedColumn) and len(column) and column.dtype.kind != "b":
         needed = "booleans are needed (or 0 and 1)" if is_truth else "text is needed"
         if not (is_truth and np.isin(column, (0, 1)).all()):

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import chi_square_tail, t_quantile, t_upper_tail
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 from .rates import N_TERMS, MeasureValue, RateValue
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ _ONE = np.eye(N_TERMS)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class RowKinds:
+class DistinctGroupRows:
     """The distinct rows of a group, in an order that does not depend on the data, with counts."""
 
     features: Floats
@@ -52,14 +52,14 @@ GroupRows: TypeAlias = tuple[NDArray[np.int64], NDArray[np.bool_], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class KindSums:
+class TermMoments:
     """Sums over rows: of the four terms (the first is the number of rows) and their products."""
 
     sums: Floats
     products: Floats
 
     @classmethod
-    def from_rows(cls, rows: GroupRows, call: _native.Call) -> KindSums:
+    def from_rows(cls, rows: GroupRows, call: _native.Call) -> TermMoments:
         """Add up the rows of a group; the result does not depend on their order."""
         one, label, score, both, square, both_square = _native.group_moments(rows, call)
         products = [
@@ -80,12 +80,12 @@ class KindSums:
         """The means of the terms."""
         return np.asarray(self.sums / self.n)
 
-    def without(self, other: KindSums) -> KindSums:
+    def without(self, other: TermMoments) -> TermMoments:
         """Return the rows that are not in another cell."""
-        return KindSums(self.sums - other.sums, self.products - other.products)
+        return TermMoments(self.sums - other.sums, self.products - other.products)
 
-    def __add__(self, other: KindSums) -> KindSums:
-        return KindSums(self.sums + other.sums, self.products + other.products)
+    def __add__(self, other: TermMoments) -> TermMoments:
+        return TermMoments(self.sums + other.sums, self.products + other.products)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class FeatureContrast:
 class FeatureScore:
     """A proxy score: of a feature, a pair of its levels, or its slope."""
 
-    what: FeatureContrast
+    contrast: FeatureContrast
     _: KW_ONLY
     estimate: float
     standard_error: float
@@ -154,15 +154,15 @@ class MarginalScores:
 
     def __init__(
         self,
-        coding: Coding,
+        coding: FeatureEncodings,
         rows: GroupRows,
-        whole: KindSums,
+        whole: TermMoments,
         value: MeasureValue,
         features: tuple[Feature, ...],
         call: _native.Call,
     ) -> None:
         self.all, self.value, self.features, self.call = whole, value, features, call
-        self._native = _native.InfluenceRows(coding.native, coding.ones, rows, call)
+        self._native = _native.InfluenceRows(coding.native, coding.raw_values_of_one, rows, call)
         flat = self._native.sums
         first, second = np.triu_indices(N_TERMS)
         self._sums, self._squares = flat[:, :N_TERMS], flat[:, N_TERMS : 2 * N_TERMS]
@@ -175,11 +175,11 @@ class MarginalScores:
             self.scores += self._scores_of(feature)
         self._add_slopes()
 
-    def _cell(self, column: int) -> KindSums:
+    def _cell(self, column: int) -> TermMoments:
         """Return the sums of the rows with 1 in a column."""
-        return KindSums(self._sums[column], self._products[column])
+        return TermMoments(self._sums[column], self._products[column])
 
-    def _cells(self, columns: list[int]) -> KindSums:
+    def _cells(self, columns: list[int]) -> TermMoments:
         """Return the sums of the rows with 1 in any of several columns."""
         cell = self._cell(columns[0])
         for at in columns[1:]:
@@ -199,9 +199,9 @@ class MarginalScores:
         (at,) = feature.columns
         inside = self._cell(at)
         outside = self.all.without(inside)
-        what = FeatureContrast(feature.name, feature.kind, feature.levels, ((at, 1.0),))
+        contrast = FeatureContrast(feature.name, feature.kind, feature.levels, ((at, 1.0),))
         if inside.n < 1 or outside.n < 1:
-            return refused_score(what, "constant in the target group")
+            return refused_score(contrast, "constant in the target group")
         n_events = min(self._events(inside), self._events(outside))
         estimate = 0.0
         of_inside, of_outside = np.zeros(N_TERMS), np.zeros(N_TERMS)
@@ -220,7 +220,7 @@ class MarginalScores:
             [(inside, of_inside[None]), (outside, of_outside[None])], self.all.n
         )
         self._columns[at] = InfluenceColumn(of_outside, of_inside - of_outside, 0.0, (0.0,) * 4)
-        return _scored(what, estimate, math.sqrt(variance[0, 0]), float(df[0]), n_events)
+        return _scored(contrast, estimate, math.sqrt(variance[0, 0]), float(df[0]), n_events)
 
     # -- categorical ---------------------------------------------------------------------------
 
@@ -230,8 +230,8 @@ class MarginalScores:
         cells = [self._cells(columns) for _, columns in groups]
         names = [name for name, _ in groups]
         if len(groups) < 2:
-            what = FeatureContrast(feature.name, feature.kind, tuple(names))
-            return [refused_score(what, "fewer than two levels with enough events")]
+            contrast = FeatureContrast(feature.name, feature.kind, tuple(names))
+            return [refused_score(contrast, "fewer than two levels with enough events")]
         theta, influences, plain = self._levels(cells)
         for (_, columns), cell in zip(groups, cells, strict=True):
             for number, at in enumerate(columns):
@@ -256,10 +256,10 @@ class MarginalScores:
             plus = [(at, 1.0) for at in groups[b][1]]
             minus = [(at, -1.0) for at in groups[a][1]]
             levels = (names[b], names[a])
-            what = FeatureContrast(feature.name, feature.kind, levels, (*plus, *minus))
+            contrast = FeatureContrast(feature.name, feature.kind, levels, (*plus, *minus))
             error, n_events = math.sqrt(V[number, number]), min(events[a], events[b])
             gap = float(theta[b] - theta[a])
-            scores.append(_scored(what, gap, error, float(df[number]), n_events))
+            scores.append(_scored(contrast, gap, error, float(df[number]), n_events))
         return scores
 
     def _merged(self, feature: Feature) -> list[tuple[str, list[int]]]:
@@ -277,7 +277,7 @@ class MarginalScores:
             rich.remove(at)
         return [*((named[at], [at]) for at in rich), (f"other ({len(poor)} levels)", poor)]
 
-    def _levels(self, cells: list[KindSums]) -> tuple[Floats, list[Floats], list[Floats]]:
+    def _levels(self, cells: list[TermMoments]) -> tuple[Floats, list[Floats], list[Floats]]:
         """Return the means of psi by level, and by cell their influence values.
 
         These come twice: with the error of estimating the mean denominator B, and without it.
@@ -300,7 +300,7 @@ class MarginalScores:
                     full[c][k] += weight / rate.mean_denominator * influence
         return theta, full, plain
 
-    def _level_column(self, cell: KindSums, alone: bool) -> InfluenceColumn:
+    def _level_column(self, cell: TermMoments, alone: bool) -> InfluenceColumn:
         """Return the influence of a column on the mean of its level.
 
         If several columns share a level, only the first (``alone``) has the part of all rows.
@@ -327,11 +327,11 @@ class MarginalScores:
 
     def _slope(self, feature: Feature) -> FeatureScore:
         (at,) = feature.columns
-        what = FeatureContrast(feature.name, feature.kind, (), ((at, 1.0),))
+        contrast = FeatureContrast(feature.name, feature.kind, (), ((at, 1.0),))
         n = self.all.n
         spread = float(self._squares[at][0])
         if not spread > 0 or n < 3:
-            return refused_score(what, "constant in the target group")
+            return refused_score(contrast, "constant in the target group")
         # Per standard deviation (ddof 1), so that the scaled feature has the sum of squares n - 1.
         along = self._sums[at] / spread
         level, slope, curve, estimate = np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, 0.0
@@ -352,7 +352,7 @@ class MarginalScores:
         mean, along_u = float(of_u @ self.all.mean), float(of_u @ along)
         leverage = (mean, along_u, n / spread, spread)
         self._columns[at] = InfluenceColumn(level, slope, curve, leverage)
-        return _scored(what, estimate, math.nan, math.inf, self._events(self.all))
+        return _scored(contrast, estimate, math.nan, math.inf, self._events(self.all))
 
     def _add_slopes(self) -> None:
         """Compute the products of all influence values, and the standard errors of slopes."""
@@ -368,8 +368,8 @@ class MarginalScores:
             self.call,
         )
         for place, score in enumerate(self.scores):
-            if score.what.kind == "continuous" and not score.note.startswith("refused"):
-                error = math.sqrt(squares[score.what.columns[0][0]]) / self.all.n
+            if score.contrast.kind == "continuous" and not score.note.startswith("refused"):
+                error = math.sqrt(squares[score.contrast.columns[0][0]]) / self.all.n
                 self.scores[place] = replace(score, standard_error=error)
 
     # -- shared --------------------------------------------------------------------------------
@@ -377,7 +377,7 @@ class MarginalScores:
     def _rates(self) -> list[tuple[float, RateValue]]:
         return list(zip(self.value.measure.weights, self.value.rates, strict=True))
 
-    def _events(self, cell: KindSums) -> float:
+    def _events(self, cell: TermMoments) -> float:
         """Return the fewest events or non-events of any rate in a cell."""
         return self.value.n_events(cell.sums)
 
@@ -385,14 +385,14 @@ class MarginalScores:
         """Return the correlations of the influence values of some scores."""
         mixing = np.zeros((len(scores), len(self.products)))
         for row, score in enumerate(scores):
-            for at, sign in score.what.columns:
+            for at, sign in score.contrast.columns:
                 mixing[row, at] += sign
         covariance = mixing @ self.products @ mixing.T
         scale = np.sqrt(np.diag(covariance))
         return np.asarray(covariance / np.outer(scale, scale))
 
 
-def split_variance(cells: list[tuple[KindSums, Floats]], n_rows: float) -> tuple[Floats, Floats]:
+def split_variance(cells: list[tuple[TermMoments, Floats]], n_rows: float) -> tuple[Floats, Floats]:
     """Return the covariance of means of influence values, split by cell, and Satterthwaite's df.
 
     Each cell comes with the coefficients of its influence values on the terms, one row per mean.
@@ -425,21 +425,23 @@ def _no_column() -> InfluenceColumn:
     return InfluenceColumn(np.zeros(N_TERMS), np.zeros(N_TERMS), 0.0, (0.0,) * 4)
 
 
-def refused_score(what: FeatureContrast, reason: str) -> FeatureScore:
+def refused_score(contrast: FeatureContrast, reason: str) -> FeatureScore:
     """Return a score of NaN with the reason why there is none."""
     nan, note = math.nan, f"refused: {reason}"
-    return FeatureScore(what, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
+    return FeatureScore(contrast, estimate=nan, standard_error=nan, df=nan, n_events=0.0, note=note)
 
 
 def _scored(
-    what: FeatureContrast, estimate: float, error: float, df: float, n_events: float
+    contrast: FeatureContrast, estimate: float, error: float, df: float, n_events: float
 ) -> FeatureScore:
     """Return a score, or a refused one if there are too few events."""
     if n_events < FEW_EVENTS:
-        return refused_score(what, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed")
+        return refused_score(
+            contrast, f"{n_events:.3g} events in a cell, {FEW_EVENTS:g} are needed"
+        )
     note = note_on(n_events)
     return FeatureScore(
-        what, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note
+        contrast, estimate=estimate, standard_error=error, df=df, n_events=n_events, note=note
     )
 
 

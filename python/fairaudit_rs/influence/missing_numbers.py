@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.columns import Column, EncodedColumn
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class MissingNumbers(Value):
+class MissingNumbers(EqualByValue):
     """The columns that have missing numbers, each with the name of its indicator feature."""
 
     #: The name of the indicator, by column.

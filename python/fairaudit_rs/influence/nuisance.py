@@ -2,7 +2,7 @@
 
 Each row is predicted by a fit without its fold. The default is a ridge logistic regression on main
 effects and pairwise products, with the penalty that minimises the log loss on held-out rows. Rows
-with the same features form one kind, with counts by fold.
+with the same features are grouped into one distinct row, with counts by fold.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class RegressionBasis:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Regressors:
-    """The rows of a regression as kinds of equal features, with fold and count of each row."""
+    """The rows of a regression, with their distinct features, folds and counts."""
 
-    #: One row per kind.
+    #: The distinct rows of features.
     features: Floats
-    #: One entry per row.
-    kind: Counts
+    #: For each row: the position of its features among the distinct ones, its fold, its count.
+    distinct_of_row: Counts
     fold: Counts
     count: Floats
     call: _native.Call
@@ -81,14 +81,20 @@ class Regressors:
     def from_features(
         cls, features: Floats, count: Floats, fold: Counts, call: _native.Call
     ) -> Regressors:
-        """Group rows with equal features into kinds."""
+        """Group rows with equal features."""
         features = np.ascontiguousarray(features)
         if features.shape[1]:
             first, _, place = _native.distinct_rows(features, call)
         else:
             first, place = np.zeros(1, dtype=np.uint32), np.zeros(len(features), dtype=np.uint32)
-        kind = place.astype(np.int64)
-        return cls(features=features[first], kind=kind, fold=fold, count=count, call=call)
+        distinct_of_row = place.astype(np.int64)
+        return cls(
+            features=features[first],
+            distinct_of_row=distinct_of_row,
+            fold=fold,
+            count=count,
+            call=call,
+        )
 
     def without(self, columns: tuple[int, ...]) -> Regressors:
         """Return the same rows without some features."""
@@ -100,7 +106,7 @@ class Regressors:
         )
         return Regressors(
             features=fewer.features,
-            kind=fewer.kind[self.kind],
+            distinct_of_row=fewer.distinct_of_row[self.distinct_of_row],
             fold=self.fold,
             count=self.count,
             call=self.call,
@@ -119,32 +125,36 @@ class Regressors:
     @cached_property
     def basis(self) -> RegressionBasis:
         """The regression basis of these rows."""
-        return RegressionBasis.from_features(self.features, self.by_kind(np.ones(len(self.kind))))
+        return RegressionBasis.from_features(
+            self.features, self.sum_by_distinct_row(np.ones(len(self.distinct_of_row)))
+        )
 
     @cached_property
     def columns(self) -> _native.InfluenceDesign:
-        """The columns of the basis for every kind."""
+        """The columns of the basis for every distinct row."""
         return self.basis.columns(self.features)
 
-    def by_kind(self, values: Floats) -> Floats:
-        """Return the sums of count * value over the rows of each kind."""
-        sums = np.bincount(self.kind, self.count * values, len(self.features))
+    def sum_by_distinct_row(self, values: Floats) -> Floats:
+        """Return the sums of count * value over the rows with the same features."""
+        sums = np.bincount(self.distinct_of_row, self.count * values, len(self.features))
         return sums.astype(np.float64)
 
-    def by_fold(self, values: Floats) -> Floats:
-        """Return the sums of count * value over the rows of each fold and kind."""
+    def sum_by_fold(self, values: Floats) -> Floats:
+        """Return the sums of count * value over the rows of each fold and distinct row."""
         n = len(self.features)
-        flat = np.bincount(self.fold * n + self.kind, self.count * values, self.n_folds * n)
+        flat = np.bincount(
+            self.fold * n + self.distinct_of_row, self.count * values, self.n_folds * n
+        )
         return flat.reshape(self.n_folds, n).astype(np.float64)
 
     def of_rows(self, table: Floats) -> Floats:
-        """Return the entry of each row in a table by fold and kind."""
-        return np.asarray(table[self.fold, self.kind])
+        """Return the entry of each row in a table by fold and distinct row."""
+        return np.asarray(table[self.fold, self.distinct_of_row])
 
     def means(self, *numbers: Floats) -> list[Floats]:
         """Return cross-fitted conditional means of some numbers, by least squares."""
-        own = self.columns.gram(self.by_fold(np.ones(len(self.kind))), self.call)
-        sums = [self.columns.sums(self.by_fold(y), self.call) for y in numbers]
+        own = self.columns.gram(self.sum_by_fold(np.ones(len(self.distinct_of_row))), self.call)
+        sums = [self.columns.sums(self.sum_by_fold(y), self.call) for y in numbers]
         products = own.sum(axis=0) - own
         solutions = []
         for fold in range(self.n_folds):
@@ -179,7 +189,7 @@ class CrossFit:
         self.regressors, self.y = regressors, y
 
     def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows, were the features of their kinds these."""
+        """Return the probabilities of all rows if the distinct rows had these features."""
         raise NotImplementedError
 
     def predict(self, features: Floats) -> Floats:
@@ -204,13 +214,13 @@ class RidgeLogistic(CrossFit):
 
     def __init__(self, regressors: Regressors, y: Floats) -> None:
         super().__init__(regressors, y)
-        count, positive = regressors.by_fold(np.ones(len(y))), regressors.by_fold(y)
+        count, positive = regressors.sum_by_fold(np.ones(len(y))), regressors.sum_by_fold(y)
         fitted = regressors.columns.cross_fit(count, positive, PENALTIES, regressors.call)
         self.losses, best, self.coef_by_fold, self.coef, self.hessian = fitted
         self.penalty = PENALTIES[best]
 
     def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows, were the features of their kinds these."""
+        """Return the probabilities of all rows if the distinct rows had these features."""
         columns = self.regressors.basis.columns(features)
         scores = columns.scores(self.coef_by_fold, self.regressors.call)
         return self.regressors.of_rows(_expit(scores))
@@ -228,8 +238,8 @@ class RidgeLogistic(CrossFit):
         shrink[0] = 0.0
         direction = np.linalg.pinv(self.hessian) @ gradient(rows, rows.basis)
         score, along = rows.columns.scores(np.array([self.coef, direction]), rows.call)
-        residual = self.y - _expit(score)[rows.kind]
-        return np.asarray(rows.n_rows * residual * along[rows.kind] - shrink @ direction)
+        residual = self.y - _expit(score)[rows.distinct_of_row]
+        return np.asarray(rows.n_rows * residual * along[rows.distinct_of_row] - shrink @ direction)
 
 
 class EstimatorFit(CrossFit):
@@ -238,8 +248,8 @@ class EstimatorFit(CrossFit):
     def __init__(self, regressors: Regressors, y: Floats, estimator: Any) -> None:
         super().__init__(regressors, y)
         self.name, self.estimator = type(estimator).__name__, estimator
-        positive = regressors.by_fold(y)
-        negative = regressors.by_fold(1 - y)
+        positive = regressors.sum_by_fold(y)
+        negative = regressors.sum_by_fold(1 - y)
         self.fits = [
             _learn(
                 estimator,
@@ -251,14 +261,14 @@ class EstimatorFit(CrossFit):
         ]
 
     def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows, were the features of their kinds these."""
+        """Return the probabilities of all rows if the distinct rows had these features."""
         predictions = np.array([fit(features) for fit in self.fits])
         return self.regressors.of_rows(np.clip(predictions, _LEAST, 1 - _LEAST))
 
     def predict(self, features: Floats) -> Floats:
         """Return the probabilities of any rows, by a fit of all rows."""
         rows = self.regressors
-        both = [rows.by_kind(1 - self.y), rows.by_kind(self.y)]
+        both = [rows.sum_by_distinct_row(1 - self.y), rows.sum_by_distinct_row(self.y)]
         predictions = _learn(self.estimator, rows.features, *both)(features)
         return np.clip(predictions, _LEAST, 1 - _LEAST)
 
@@ -266,7 +276,7 @@ class EstimatorFit(CrossFit):
 def _learn(
     estimator: Any, features: Floats, negative: Floats, positive: Floats
 ) -> Callable[[Floats], Floats]:
-    """Fit a copy of an estimator to counts of both labels by kind; return its prediction."""
+    """Fit a copy of an estimator to counts of both labels; return its prediction."""
     both = [np.rint(counts).astype(np.int64) for counts in (negative, positive)]
     totals = [int(counts.sum()) for counts in both]
     if not all(totals):
@@ -324,7 +334,7 @@ def fit_nuisance(regressors: Regressors, y: Floats, estimator: Any = None) -> Cr
     return EstimatorFit(regressors, y, estimator)
 
 
-def label_chance(
+def fit_label_probability(
     features: Floats,
     label: Floats,
     count: Counts,
@@ -333,27 +343,27 @@ def label_chance(
     estimator: Any,
     call: _native.Call,
 ) -> Floats:
-    """Return P(label = 1 | features) for each kind of row, by one fit of all counted rows.
+    """Return P(label = 1 | features) for each row of features, by one fit of all counted rows.
 
-    Kinds with a count of 0 are predicted too. If all labels are the same, so are the probabilities.
+    Rows with a count of 0 are predicted too. If all labels are the same, so are the probabilities.
     """
     check_estimator(estimator)
     # Order by features and label, so that the last bit of a score does not change folds.
     first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
     distinct = np.ascontiguousarray(features[first])
     both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(distinct))
-    kind, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
-    y = (kind % 2).astype(np.float64)
+    cell, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
+    y = (cell % 2).astype(np.float64)
     share = float(number @ y) / float(number.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.from_features(distinct[kind // 2], number, fold, call)
+    rows = Regressors.from_features(distinct[cell // 2], number, fold, call)
     if estimator is None:
         probabilities = RidgeLogistic(rows, y).predict(distinct)
     else:
-        probabilities = _learn(estimator, rows.features, rows.by_kind(1 - y), rows.by_kind(y))(
-            distinct
-        )
+        probabilities = _learn(
+            estimator, rows.features, rows.sum_by_distinct_row(1 - y), rows.sum_by_distinct_row(y)
+        )(distinct)
     return np.ascontiguousarray(probabilities[place])
 
 
@@ -363,17 +373,21 @@ def _expit(score: Floats) -> Floats:
 
 
 def deal_folds(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
-    """Deal rows into folds in turn, in the order of their kinds.
+    """Deal rows into folds in turn; ``count`` is the number of rows of each distinct row.
 
-    Returns parallel arrays of kind, fold and count, for every kind and fold with rows.
+    Returns parallel arrays of distinct row, fold and count, for all pairs with rows.
     """
     start = np.cumsum(count) - count
-    kinds, folds, counts = [], [], []
+    distinct_rows, folds, counts = [], [], []
     for fold in range(n_folds):
-        # The rows start .. start + count - 1 of a kind whose number is fold modulo n_folds.
+        # Of the rows start .. start + count - 1, those whose number is fold modulo n_folds.
         number = (start + count - 1 - fold) // n_folds - (start - 1 - fold) // n_folds
-        kind = np.flatnonzero(number)
-        kinds.append(kind)
-        folds.append(np.full(len(kind), fold))
-        counts.append(number[kind])
-    return np.concatenate(kinds), np.concatenate(folds), np.concatenate(counts).astype(np.float64)
+        with_rows = np.flatnonzero(number)
+        distinct_rows.append(with_rows)
+        folds.append(np.full(len(with_rows), fold))
+        counts.append(number[with_rows])
+    return (
+        np.concatenate(distinct_rows),
+        np.concatenate(folds),
+        np.concatenate(counts).astype(np.float64),
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError, DataError
-from .coding import Coding
+from .feature_encodings import FeatureEncodings
 from .missing_numbers import MissingNumbers
 from .rewrite import like_column
 
@@ -85,7 +85,7 @@ class EncodedPredictor:
     """A model as a function of encoded rows."""
 
     predictor: Predictor
-    coding: Coding
+    coding: FeatureEncodings
     gaps: MissingNumbers
 
     def __call__(self, coded: Floats) -> Floats:

@@ -12,44 +12,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import group_name
 from ..inference.pvalues import upper_tail
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 from .held_fixed import HeldFixedScores
 from .marginal_scores import (
+    DistinctGroupRows,
     FeatureScore,
     GroupRows,
-    KindSums,
     MarginalScores,
-    RowKinds,
+    TermMoments,
     refused_score,
 )
 from .missing_numbers import MissingNumbers
-from .quality import NuisanceFit
 from .question import InfluenceQuestion
 from .rates import Measure, MeasureValue, terms_of
+from .regression_quality import NuisanceFit
 from .simultaneous import on_normal_scale, simultaneous_limits
 from .split import deal_at_random
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-#: Standard errors below this are rounding, because variances are differences of sums of squares.
+#: Standard errors below this are rounding errors: variances are differences of sums of squares.
 _NO_ERROR = 1e-7
-#: Scores below this share of the largest influence of a row are rounding: scores are means of
-#: influence values, and detecting such a score would take more than 10^20 rows.
+#: Scores below this share of the largest influence of a row are rounding errors: scores are means
+#: of influence values, and detecting such a score would take more than 10^20 rows.
 _NO_SCORE = 1e-12
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupMeasure:
-    """The measure of a group, with the sums that it comes from."""
+    """The measure of a group, with the sums that it is computed from."""
 
     value: MeasureValue
     #: Sums of the terms and of their products, weighted if rows have weights.
-    cell: KindSums
+    moments: TermMoments
     n_rows: float
 
     @classmethod
@@ -57,9 +57,9 @@ class GroupMeasure:
         cls, measure: Measure, rows: GroupRows, name: str, call: _native.Call
     ) -> GroupMeasure:
         """Add up the rows of a group."""
-        cell = KindSums.from_rows(rows, call)
+        cell = TermMoments.from_rows(rows, call)
         return cls(
-            value=MeasureValue.from_totals(measure, cell.sums, name), cell=cell, n_rows=cell.n
+            value=MeasureValue.from_totals(measure, cell.sums, name), moments=cell, n_rows=cell.n
         )
 
     @classmethod
@@ -69,12 +69,12 @@ class GroupMeasure:
         """Add up distinct rows from their terms, counts and weights (of one row)."""
         once = count if weight is None else count * weight
         twice = once if weight is None else once * weight
-        cell = KindSums(
+        cell = TermMoments(
             (once[:, None] * terms).sum(axis=0), np.asarray((twice[:, None] * terms).T @ terms)
         )
         return cls(
             value=MeasureValue.from_totals(measure, cell.sums, name),
-            cell=cell,
+            moments=cell,
             n_rows=float(count.sum()),
         )
 
@@ -85,15 +85,15 @@ class GroupMeasure:
         if n <= 1:
             return math.nan
         # Rounding may leave less than 0 if all rows are the same.
-        square = max(float(psi @ self.cell.products @ psi), 0.0)
-        return square / self.cell.n**2 * (n / (n - 1))
+        square = max(float(psi @ self.moments.products @ psi), 0.0)
+        return square / self.moments.n**2 * (n / (n - 1))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowParts:
     """The rows of both sides, split into disjoint parts: counts by distinct row and part."""
 
-    kinds: RowKinds
+    distinct: DistinctGroupRows
     count: Counts
     #: The terms (1, y, f, y f) of the distinct rows of the others.
     others: Floats
@@ -101,7 +101,7 @@ class RowParts:
 
     def target(self, measure: Measure, part: int, weight: Floats | None = None) -> GroupMeasure:
         """Return the target group's measure in a part, optionally with weights by distinct row."""
-        terms = terms_of(*self.kinds.terms[:, :2].T)
+        terms = terms_of(*self.distinct.terms[:, :2].T)
         count = self.count[:, part].astype(np.float64)
         return GroupMeasure.from_terms(measure, terms, count, weight, "the target group")
 
@@ -112,7 +112,7 @@ class RowParts:
 
 
 def others_name(target: Any) -> str:
-    """Return the name of the others, which differs from that of the target group."""
+    """Return the name of the others, which must differ from that of the target group."""
     return "all others" if target == "others" else "others"
 
 
@@ -131,7 +131,7 @@ class SimultaneousScore:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class InfluenceProblem(Value):
+class InfluenceProblem(EqualByValue):
     """The data of an audit: a target group with its features, and the others."""
 
     measure: Measure
@@ -139,7 +139,7 @@ class InfluenceProblem(Value):
     label: NDArray[np.bool_]
     score: Floats
     #: The features of all rows, and the positions of the target group and of the others.
-    coding: Coding
+    encodings: FeatureEncodings
     positions: NDArray[np.int64]
     other_positions: NDArray[np.int64]
     #: The features that get scores.
@@ -149,17 +149,17 @@ class InfluenceProblem(Value):
     predict: Callable[[Floats], Floats] | None = None
     n_folds: int = 5
     n_threads: int | None = None
-    #: Whether scores with all else held fixed are the plug-in scores of the paper.
+    #: Whether held-fixed scores are the plug-in scores of the paper.
     plug_in: bool = False
     #: The estimator of regressions; None: the default.
     estimator: Any = None
     #: The name of the sensitive feature.
     attribute: str = ""
     #: Missing numbers in the features.
-    gaps: MissingNumbers = field(default_factory=MissingNumbers)
+    missing_numbers: MissingNumbers = field(default_factory=MissingNumbers)
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         """The target group with its attribute, for texts."""
         return group_name(self.target_name, self.attribute)
 
@@ -178,7 +178,7 @@ class InfluenceProblem(Value):
             measure=question.measure,
             label=question.label,
             score=question.score,
-            coding=question.coding,
+            encodings=question.encodings,
             positions=question.rows,
             other_positions=question.other_rows,
             features=question.features,
@@ -189,7 +189,7 @@ class InfluenceProblem(Value):
             plug_in=plug_in,
             estimator=estimator,
             attribute=question.attribute,
-            gaps=question.gaps,
+            missing_numbers=question.missing_numbers,
         )
 
     @property
@@ -200,12 +200,12 @@ class InfluenceProblem(Value):
     @cached_property
     def matrix(self) -> Floats:
         """The features of the target group as numbers."""
-        return self.coding.matrix(self.positions)
+        return self.encodings.matrix(self.positions)
 
     @cached_property
     def other_matrix(self) -> Floats:
         """The features of the others as numbers."""
-        return self.coding.matrix(self.other_positions)
+        return self.encodings.matrix(self.other_positions)
 
     @cached_property
     def rows(self) -> Floats:
@@ -226,7 +226,7 @@ class InfluenceProblem(Value):
     @cached_property
     def target_group(self) -> GroupMeasure:
         """The measure of the target group."""
-        return GroupMeasure.from_rows(self.measure, self.group_rows, self.shown_name, self.call)
+        return GroupMeasure.from_rows(self.measure, self.group_rows, self.display_name, self.call)
 
     @cached_property
     def other_group(self) -> GroupMeasure:
@@ -246,7 +246,7 @@ class InfluenceProblem(Value):
 
     @property
     def pvalue(self) -> float:
-        """The two-sided p-value of no gap, by the normal law."""
+        """The two-sided p-value of "there is no gap", by the normal distribution."""
         error = self.standard_error
         return 2 * upper_tail(abs(self.gap) / error) if error > 0 else math.nan
 
@@ -259,28 +259,30 @@ class InfluenceProblem(Value):
         return np.asarray(np.where(y, one + label, one) + np.where(y, score + both, score) * f)
 
     @cached_property
-    def distinct(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
-        """The first row and the count of each distinct row of the target group, and all kinds."""
+    def distinct_positions(
+        self,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]:
+        """The first row and the count of each distinct row, and the distinct row of each row."""
         both = np.ascontiguousarray(np.column_stack([self.matrix, self.rows]))
         return _native.distinct_rows(both, self.call)
 
     @cached_property
-    def kinds(self) -> RowKinds:
+    def distinct(self) -> DistinctGroupRows:
         """The distinct rows of the target group."""
-        first, counts, _ = self.distinct
+        first, counts, _ = self.distinct_positions
         features = np.ascontiguousarray(self.matrix[first])
         label, score = self.rows[first].T
         terms = np.ascontiguousarray(np.column_stack([label, score, label * score]))
         count = counts.astype(np.float64)
-        return RowKinds(features, terms, count)
+        return DistinctGroupRows(features, terms, count)
 
     def parts(self, shares: Sequence[float], seed: int) -> RowParts:
         """Split the rows of both sides into parts at random."""
-        kinds = self.kinds
+        distinct = self.distinct
         first, counts, _ = _native.distinct_rows(np.ascontiguousarray(self.others), self.call)
         return RowParts(
-            kinds=kinds,
-            count=deal_at_random(kinds.count.astype(np.int64), shares, seed, 0),
+            distinct=distinct,
+            count=deal_at_random(distinct.count.astype(np.int64), shares, seed, 0),
             others=terms_of(*self.others[first].T),
             other_count=deal_at_random(counts.astype(np.int64), shares, seed, 1),
         )
@@ -288,8 +290,10 @@ class InfluenceProblem(Value):
     @cached_property
     def marginal(self) -> MarginalScores:
         """The marginal scores of all features."""
-        whole, value = self.target_group.cell, self.target_group.value
-        return MarginalScores(self.coding, self.group_rows, whole, value, self.features, self.call)
+        whole, value = self.target_group.moments, self.target_group.value
+        return MarginalScores(
+            self.encodings, self.group_rows, whole, value, self.features, self.call
+        )
 
     def half_width(self, level: float) -> float:
         """Return half the width of the interval of the gap."""
@@ -308,7 +312,7 @@ class InfluenceProblem(Value):
         if self.predict is None:
             return self._without_rounding(scores), ()
         held_fixed = HeldFixedScores(
-            kinds=self.kinds,
+            distinct=self.distinct,
             value=self.target_group.value,
             features=self.features,
             predict=self.predict,
@@ -322,7 +326,7 @@ class InfluenceProblem(Value):
         return self._without_rounding(scores), held_fixed.fits
 
     def _without_rounding(self, scores: list[SimultaneousScore]) -> list[SimultaneousScore]:
-        """Return scores, with those that are rounding set to 0."""
+        """Return scores, with those that are rounding errors set to 0."""
         least = _NO_SCORE * float(np.abs(self.influence).max())
         return [
             replace(score, score=replace(score.score, estimate=0.0))
@@ -342,11 +346,11 @@ def _with_limits(
 ) -> list[SimultaneousScore]:
     """Return scores with adjusted p-values and simultaneous intervals, NaN for refused ones.
 
-    Scores with a standard error up to ``least`` are refused: it is rounding.
+    Scores with a standard error up to ``least`` are refused, because it is a rounding error.
     """
     undefined = (math.nan, math.nan)
     scores = [
-        refused_score(feature_score.what, "the same in every row")
+        refused_score(feature_score.contrast, "the same in every row")
         if feature_score.standard_error <= least
         else feature_score
         for feature_score in scores

@@ -16,8 +16,8 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .coding import Coding
-from .features import Feature
+from .feature import Feature
+from .feature_encodings import FeatureEncodings
 from .missing_numbers import MissingNumbers
 from .predictor import EncodedPredictor, Predictor
 from .rates import Measure
@@ -41,7 +41,7 @@ class InfluenceQuestion:
     other_rows: NDArray[np.int64]
     #: For each row of the others, the position of its group in `other_names`.
     other_group: NDArray[np.int64]
-    coding: Coding
+    encodings: FeatureEncodings
     #: The features that get scores.
     features: tuple[Feature, ...]
     #: The score of encoded rows; None without a model.
@@ -54,7 +54,7 @@ class InfluenceQuestion:
     n_rows: int
     n_missing: int
     #: Missing numbers in the features.
-    gaps: MissingNumbers
+    missing_numbers: MissingNumbers
     #: Notes on how the rows were read.
     notes: tuple[str, ...] = ()
 
@@ -134,7 +134,7 @@ class InfluenceArguments:
             other_group=_positions(rows.cells.groups, [name for name in existing if name != key])[
                 rows.group[others]
             ],
-            coding=coding,
+            encodings=coding,
             features=self._requested_features(coding, gaps),
             predict=predict,
             target_name=group_label(key),
@@ -143,22 +143,24 @@ class InfluenceArguments:
             of_scores=role == "y_score" and not bool(((score == 0) | (score == 1)).all()),
             n_rows=len(own) + len(others),
             n_missing=len(rows.group) - len(own) - len(others),
-            gaps=gaps,
+            missing_numbers=gaps,
             notes=tuple(rows.cells.notes),
         )
 
-    def _encode_features(self, columns: Mapping[str, Column]) -> tuple[Coding, MissingNumbers]:
+    def _encode_features(
+        self, columns: Mapping[str, Column]
+    ) -> tuple[FeatureEncodings, MissingNumbers]:
         """Return the encoding of the features; missing numbers are filled only if there are any."""
         sets = self.sets or {}
         try:
-            return Coding.from_columns(columns, sets, self.n_threads), MissingNumbers()
+            return FeatureEncodings.from_columns(columns, sets, self.n_threads), MissingNumbers()
         except DataError:
             if not self.takes_gaps:
                 raise
             gaps, filled = MissingNumbers.from_columns(columns)
             if not gaps.indicator:
                 raise
-            return Coding.from_columns(filled, sets, self.n_threads), gaps
+            return FeatureEncodings.from_columns(filled, sets, self.n_threads), gaps
 
     def _names(self) -> list[str]:
         """Return the names of the features that are columns of the data."""
@@ -202,6 +204,7 @@ class InfluenceArguments:
                 f"y_true is None, but {self.measure.name} needs labels. Pass y_true=.",
                 argument="y_true",
                 code="missing-argument",
+                needed_by=self.measure.name,
             )
 
     @staticmethod
@@ -257,7 +260,9 @@ class InfluenceArguments:
                 f"features is empty; accepted: column names{instead}", argument="features"
             )
 
-    def _requested_features(self, coding: Coding, gaps: MissingNumbers) -> tuple[Feature, ...]:
+    def _requested_features(
+        self, coding: FeatureEncodings, gaps: MissingNumbers
+    ) -> tuple[Feature, ...]:
         """Return the features that get scores."""
         if self.features is None or self.X is None:
             return coding.features

@@ -19,8 +19,8 @@ from ..results.chart import Chart
 from ..results.result import Finding
 from .cell_map import CellMap
 from .chart import moves_chart
-from .coding import Coding
 from .effects import RepairEffect
+from .feature_encodings import FeatureEncodings
 from .rewrite import rewrite_rows
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ class Repair(Finding):
     confidence_level: float
     #: The map, and the encoding of features.
     way: CellMap
-    coding: Coding
+    coding: FeatureEncodings
 
-    _bulky = Finding._bulky | {"way", "coding"}
+    _not_in_dict = Finding._not_in_dict | {"way", "coding"}
 
-    _uncompared = frozenset({"coding"})
+    _not_compared = frozenset({"coding"})
 
     @property
     def tables(self) -> tuple[str, ...]:

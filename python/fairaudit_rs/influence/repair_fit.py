@@ -18,7 +18,7 @@ from .cell_map import CellMap, FeatureCells
 from .cost import ChangeCost, CostFunction
 from .direct_repair import GapTarget, fit_direct
 from .effects import ReportRows
-from .label_rate import label_rate
+from .label_probability import label_probability
 from .nuisance import check_estimator
 from .problem import InfluenceProblem, RowParts, others_name
 from .rates import Measure
@@ -58,9 +58,10 @@ class RepairArguments:
         checked = arguments.check(
             rng=self.rng, random_state=self.random_state, n_threads=self.n_threads
         )
-        if audit.gaps.indicator:
+        if audit.missing_numbers.indicator:
             raise DataError(
-                f"X has missing numbers in {', '.join(audit.gaps.indicator)}, which a repair "
+                f"X has missing numbers in "
+                f"{', '.join(audit.missing_numbers.indicator)}, which a repair "
                 "cannot move. Fill them in and run the audit again.",
                 argument="X",
             )
@@ -139,7 +140,7 @@ class RepairArguments:
                 argument="counterfactual",
             )
         factors = np.asarray(factors, dtype=np.float64)
-        same = np.array_equal(parts.kinds.features, audit.kinds.features)
+        same = np.array_equal(parts.distinct.features, audit.distinct.features)
         if not same or len(factors) != len(parts.count):
             raise DataError(
                 "counterfactual belongs to another audit. Call descend() on the result that you "
@@ -160,7 +161,7 @@ class RepairArguments:
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
         return ChangeCost.from_arguments(
-            self.cost, self.immovable, audit.coding, cells.features, cells.count
+            self.cost, self.immovable, audit.encodings, cells.features, cells.count
         )
 
     def _floor(self, cells: FeatureCells, target: GapTarget) -> float | None:
@@ -178,19 +179,19 @@ class RepairArguments:
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
         by_cell = np.empty(len(cells))
-        by_cell[place] = label_rate(audit, parts, 0, self.nuisance)[parts.count[:, 0] > 0]
+        by_cell[place] = label_probability(audit, parts, 0, self.nuisance)[parts.count[:, 0] > 0]
         return by_cell
 
 
 def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
-    """Return the cells of the fit part, a kind of row of each, and the cell of each kind."""
+    """Return the cells of the fit part, a distinct row of each, and the cell of each such row."""
     inside = np.flatnonzero(parts.count[:, 0])
     if not len(inside):
         raise DataError(
             "the fit part has no row of the target group. Use a larger first share in parts=.",
             argument="parts",
         )
-    features = np.ascontiguousarray(parts.kinds.features[inside])
+    features = np.ascontiguousarray(parts.distinct.features[inside])
     first, _, place = _native.distinct_rows(features, audit.call)
     count = parts.count[inside, 0].astype(np.float64)
     totals = np.asarray(np.bincount(place, count), dtype=np.float64)
@@ -198,11 +199,11 @@ def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints
     if audit.predict is not None:
         score = np.ascontiguousarray(audit.predict(rows))
     else:
-        score = np.bincount(place, count * parts.kinds.terms[inside, 1]) / totals
-    first_kind = inside[first].astype(np.int64)
+        score = np.bincount(place, count * parts.distinct.terms[inside, 1]) / totals
+    first_row = inside[first].astype(np.int64)
     return (
         FeatureCells(features=rows, count=totals, score=score),
-        first_kind,
+        first_row,
         place.astype(np.int64),
     )
 
@@ -213,8 +214,8 @@ def _report(
     """Return the rows of the report part, and the number with features new since the fit."""
     inside = np.flatnonzero(parts.count[:, last])
     count = parts.count[inside, last].astype(np.float64)
-    label, score = parts.kinds.terms[inside, :2].T
-    cell, unseen = way.find(parts.kinds.features[inside], audit.call)
+    label, score = parts.distinct.terms[inside, :2].T
+    cell, unseen = way.find(parts.distinct.features[inside], audit.call)
     report = ReportRows(
         label=label,
         before=score,
@@ -257,7 +258,7 @@ def _repair(
         seed=seed,
         engine=_engine(method, certificate),
         warnings=(
-            *_warnings(measure, report, method, audit.shown_name, n_unseen),
+            *_warnings(measure, report, method, audit.display_name, n_unseen),
             *_warnings_of_scores(audit),
         ),
         method=method,
@@ -297,7 +298,7 @@ def _warnings(
             f"label, so that it does not close the gap in {measure.name}: what is left is measured "
             "here; method='direct' aims at 0"
         )
-    fewest = report.fewest(measure)
+    fewest = report.smallest_denominator(measure)
     if fewest < _ENOUGH_ROWS:
         warnings.append(
             f"only {fewest:.3g} rows of the report part are in a denominator of {measure.name}; "
@@ -316,9 +317,9 @@ def _warnings_of_scores(audit: InfluenceProblem) -> list[str]:
     """Warn if equal features have different scores, so that moved rows get only a mean score."""
     if audit.predict is not None:
         return []
-    kinds = audit.kinds
-    first, _, place = _native.distinct_rows(kinds.features, audit.call)
-    score = kinds.terms[:, 1]
+    distinct = audit.distinct
+    first, _, place = _native.distinct_rows(distinct.features, audit.call)
+    score = distinct.terms[:, 1]
     if (np.abs(score - score[first][place]) <= _ROUNDING).all():
         return []
     return [

@@ -17,9 +17,9 @@ from ..results.chart import Chart
 from ..results.result import Finding
 from ..results.verdict import rejects_at
 from .chart import proxy_chart
-from .counterfactual import Counterfactual, counterfactual_of
+from .counterfactual import Counterfactual, find_counterfactual
 from .problem import InfluenceProblem
-from .quality import NuisanceFit
+from .regression_quality import NuisanceFit
 
 if TYPE_CHECKING:
     from .repair import Repair
@@ -133,8 +133,8 @@ class InfluenceResult(Finding):
     #: The rows and the model, for `descend` and `repair`.
     problem: InfluenceProblem
 
-    _bulky = Finding._bulky | {"row", "influence", "problem"}
-    _uncompared = frozenset({"problem"})
+    _not_in_dict = Finding._not_in_dict | {"row", "influence", "problem"}
+    _not_compared = frozenset({"problem"})
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ class InfluenceResult(Finding):
         >>> fair.reached, bool(fair.marginals[0].after < fair.marginals[0].before)
         (True, True)
         """
-        return counterfactual_of(
+        return find_counterfactual(
             self.problem,
             row=self.row,
             attribute=self.attribute,

@@ -56,7 +56,7 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, goal: Floats) -> Transp
     """Return the cheapest map to the masses ``goal`` of the cells, whose total is rescaled."""
     masses = goal * (cells.n_rows / float(goal.sum()))
     stays = np.minimum(cells.count, masses) if cost.is_a_metric else np.zeros(len(cells))
-    (strata,) = cost.strata(cells.features)
+    (strata,) = cost.immovable_codes(cells.features)
     excess, lack = _balance(cells.count - stays, masses - stays, strata)
     source, to, mass = [], [], []
     primal = dual = violation = marginal = 0.0

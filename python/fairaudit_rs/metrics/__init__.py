@@ -8,7 +8,13 @@
 0.25
 """
 
-from .makers import callable_metric, correlation_metric, count_metric, joint_metric, ratio_metric
+from .custom_metrics import (
+    callable_metric,
+    correlation_metric,
+    count_metric,
+    joint_metric,
+    ratio_metric,
+)
 from .metric import Metric
 from .registry import get, names, register, table
 

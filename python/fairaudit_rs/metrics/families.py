@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.cells import Cells
-from ..data.numbering import split_ranges
+from ..data.integer_codes import split_ranges
 from ..errors import ArgumentError
 from .family import MetricFamily, RowClasses, confusion_classes
 from .proportion_sums import Proportion, sum_of_proportions

@@ -37,7 +37,7 @@ class Metric:
     Parameters
     ----------
     name : str
-        The name that results carry.
+        Name of the metric in results.
     formula : str
         A formula over ``tp, fp, fn, tn`` (family ``"counts"``); for other families a text that
         tables show.

@@ -75,16 +75,34 @@ def get(metric: AnyMetric) -> Metric:
     name = _NAME_BY_KEY.get(key) or METRIC_OF_FUNCTION.get(key)
     if name is not None:
         return _METRICS[name]
+    near = _nearest(key)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise UnknownMetricError(
+        f"metric is {metric!r}, which is not in the registry{hint}",
+        argument="metric",
+        advice=(
+            " (all names: fairaudit_rs.metrics.names(); own ones: "
+            "fairaudit_rs.metrics.count_metric)"
+        ),
+    )
+
+
+def _nearest(key: str) -> list[str]:
+    """Return the metrics that are meant most likely: with these initials, or spelt like this."""
+    initials = [
+        name for name in _METRICS if "".join(word[0] for word in name.split("_") if word) == key
+    ]
+    if initials:
+        return initials
     import difflib
 
-    near = difflib.get_close_matches(_key(metric), _NAME_BY_KEY, n=3, cutoff=0.5)
-    near_names = list(dict.fromkeys(_NAME_BY_KEY[key] for key in near))
-    hint = f"; did you mean {' or '.join(map(repr, near_names))}?" if near_names else ""
-    raise UnknownMetricError(
-        f"metric is {metric!r}, which is not in the registry{hint} "
-        f"(all names: fairaudit_rs.metrics.names(); own ones: fairaudit_rs.metrics.count_metric)",
-        argument="metric",
-    )
+    near = difflib.get_close_matches(key, _NAME_BY_KEY, n=3, cutoff=0.5)
+    likeness = [difflib.SequenceMatcher(None, known, key).ratio() for known in near]
+    # Others are suggested only if they are about as near as the nearest.
+    best = [
+        known for known, ratio in zip(near, likeness, strict=True) if ratio > likeness[0] - 0.05
+    ]
+    return list(dict.fromkeys(_NAME_BY_KEY[known] for known in best))
 
 
 def table() -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.columns import count_not_finite
-from ..data.numbering import split_ranges
+from ..data.integer_codes import split_ranges
 from ..errors import ArgumentError, FairAuditError, FunctionError
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ from .distances import Distances, score_distance
 from .kernel import KernelModel
 from .linear import LinearModel
 from .multiclass import MulticlassModel
-from .network import TorchModel
 from .sklearn import from_sklearn
+from .torch_model import TorchModel
 
 __all__ = [
     "LinearModel",

@@ -12,8 +12,8 @@ from ..errors import ArgumentTypeError
 from .binary import BinaryModel
 from .distances import Distances
 from .estimators import sklearn_names
-from .network import TorchModel
 from .sklearn import from_sklearn, is_tree
+from .torch_model import TorchModel
 
 
 @runtime_checkable

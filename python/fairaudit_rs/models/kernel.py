@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.features import names_of, read_features
 from ..errors import ArgumentError, DataError
 from ..literals import KernelName, Link
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KernelFunction(Value):
+class KernelFunction(EqualByValue):
     """k(z_j, x) for points z_j: a function of the product of z and x, or of their distance."""
 
     support_vectors: Floats
@@ -75,7 +75,7 @@ class KernelFunction(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class KernelScores(Value):
+class KernelScores(EqualByValue):
     """Scores that are sums of kernels at the same support vectors, with coefficients each."""
 
     kernel: KernelFunction

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import arguments
 from ..arguments import finite_array
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.features import names_of, positions_of, read_features
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Link, Norm
@@ -26,7 +26,7 @@ Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearScores(Value):
+class LinearScores(EqualByValue):
     """The scores ``X @ coef.T + intercepts``."""
 
     coef: Floats

@@ -14,8 +14,8 @@ from .estimators import best_of, fitted_value, sklearn_names
 from .kernel import KernelModel
 from .linear import LinearModel
 from .multiclass import MulticlassModel
-from .network import TorchModel, make_network
 from .preprocessing import PreprocessedColumns, prepared_by, steps_of
+from .torch_model import TorchModel, make_network
 
 _Read: TypeAlias = LinearModel | KernelModel | TorchModel
 _Reader: TypeAlias = Callable[[Any, float | None], _Read]

@@ -24,8 +24,8 @@ from ..results.verdict import rejects_at
 from .excluded_groups import ExcludedGroup, note_on_excluded
 from .outcome import Procedure, run_test
 from .problem import Problem
-from .question import PermutationQuestion, named_columns, pose_metric, split_strata
-from .relabelling import NullAudits, TiltedSampler
+from .question import PermutationQuestion, named_columns, prepare_question, split_strata
+from .simulated_groups import SimulatedTests, TiltedSampler
 
 #: Confidence of the intervals of measured rates.
 _CONFIDENCE = 0.99
@@ -283,7 +283,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose_metric(
+    question = prepare_question(
         table,
         chosen,
         groups=groups,
@@ -307,7 +307,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
             code="conflicting-arguments",
         )
     equal = problem.equal(wanted_null)
-    sources: list[NullAudits] = [equal]
+    sources: list[SimulatedTests] = [equal]
     how = _AuditOptions(n_resamples=n_resamples, seed=seed, n_threads=n_threads, level=level)
     sources += [_RebuiltAudits(problem.unequal(gap), how) for gap in wanted]
     total = n_audits * len(sources)

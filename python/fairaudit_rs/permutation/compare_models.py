@@ -16,7 +16,7 @@ from ..literals import Alternative, Missing, PlainAdjustment, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
 from .model_comparison import GapChange, ModelComparison, ModelValue, clearest_pair
-from .paired_question import PairedQuestion, ReplicateOptions, pose_twice
+from .paired_question import PairedQuestion, ReplicateOptions, prepare_paired_question
 
 
 def compare_models(
@@ -143,7 +143,7 @@ def compare_models(
         rows_for="compare_models",
         missing=missing,
     )
-    question = pose_twice(
+    question = prepare_paired_question(
         table,
         metrics.get(metric),
         ReplicateOptions(

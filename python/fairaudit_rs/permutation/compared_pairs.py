@@ -28,7 +28,7 @@ class ComparedPairs(NamedTuple):
 
 
 def compared_pairs(
-    posed: PermutationQuestion,
+    prepared: PermutationQuestion,
     groups: Sequence[GroupCount],
     reference: Any,
     better: Better | None,
@@ -42,15 +42,15 @@ def compared_pairs(
     alone is wrong in up to 25 % of audits.
     """
     by_name = {group.group: group for group in groups}
-    keys = posed.problem.keys
+    keys = prepared.problem.keys
     able = [i for i, key in enumerate(keys) if by_name[group_label(key)].is_tested]
     if reference not in (HIGHEST, BEST):
-        pairs = tuple(pair for pair in posed.pairs if set(pair) <= set(able))
+        pairs = tuple(pair for pair in prepared.pairs if set(pair) <= set(able))
         return ComparedPairs(pairs, len(pairs))
     if len(able) < 2:
         return ComparedPairs((), 0)
     sign = -1 if reference == BEST and better == "lower" else 1
-    chosen = _leader(posed, able, sign)
+    chosen = _leader(prepared, able, sign)
     pairs = tuple((i, chosen) for i in able if i != chosen)
     n_comparisons = math.comb(len(able), 2)
     if not has_pass:
@@ -59,13 +59,13 @@ def compared_pairs(
     return ComparedPairs((*pairs, *others), n_comparisons, frozenset(others))
 
 
-def _leader(posed: PermutationQuestion, able: Sequence[int], sign: int) -> int:
+def _leader(prepared: PermutationQuestion, able: Sequence[int], sign: int) -> int:
     """Return the group with the highest value, or with the lowest if ``sign`` is -1.
 
     Within strata, where values exist for pairs only, it is the group whose smallest lead over the
     others is largest.
     """
-    problem = posed.problem
+    problem = prepared.problem
     if not problem.stratified:
         return max(able, key=lambda i: sign * problem.evaluations[i].value)
 

@@ -14,7 +14,7 @@ from ..data.groups import attribute_name, group_label
 from ..errors import ArgumentError
 from ..inference.intervals import Pair
 from ..inference.multiplicity import adjust_pvalues
-from ..inference.pvalues import LEAST, anytime_pvalue, monte_carlo_pvalue
+from ..inference.pvalues import SMALLEST_PVALUE, anytime_pvalue, monte_carlo_pvalue
 from ..literals import Adjustment, Engine, GapInterval
 from ..progress import ADVICE, Progress
 from ..results.verdict import rejects_at
@@ -309,7 +309,7 @@ def _warnings(
             f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
             "count as extreme"
         )
-    if test.pvalue == LEAST:
+    if test.pvalue == SMALLEST_PVALUE:
         warnings.append("p is below the smallest number that can be told from 0")
     drawn = [outcome for outcome in tests if outcome.engine != "exact"]
     n = plan.n_resamples

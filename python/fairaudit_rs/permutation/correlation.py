@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
+from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair
 from ..inference.pearson import CorrelationSums, critical_values
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
@@ -117,7 +117,7 @@ class CorrelationProblem(Problem):
         gap = self.gap(pair)
         r = gap.estimate
         if not gap.standard_error > 0 or abs(r) >= 1:
-            return NOTHING
+            return NO_INTERVAL
         half = normal_of_level(level) * gap.standard_error / (1 - r * r)
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 

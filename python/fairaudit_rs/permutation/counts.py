@@ -17,20 +17,20 @@ from ..data.labels import GroupKey
 from ..inference import mover
 from ..inference.homogeneity import Homogeneity, breslow_day, permuted_homogeneity
 from ..inference.intervals import Bootstrap, Interval, Pair
+from ..inference.mantel_haenszel import WithinStrata, keep_shared_strata
 from ..inference.proportions import SampleProportion
 from ..inference.pvalues import normal_of_level
-from ..inference.strata import WithinStrata, mantel_haenszel
 from ..metrics.family import RowClasses
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
 from .formulas import FormulaMethod, MantelHaenszelMethod
 from .labelled_problem import LabelledProblem
 from .problem import Gap
-from .relabelling import (
+from .simulated_groups import (
     CountUnits,
-    NullAudits,
     ResampledValues,
     ShuffledGroups,
+    SimulatedTests,
     TiltedCounts,
     TiltedSampler,
 )
@@ -129,7 +129,7 @@ class ClassCountProblem(LabelledProblem):
         n_rows = tuple(counts.sum(axis=(0, 2)).astype(int).tolist())
         return replace(self, n_rows=n_rows, counts=counts)
 
-    def equal(self, null: str) -> NullAudits:
+    def equal(self, null: str) -> SimulatedTests:
         """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle" or not self.metric.kind.has_influence:
             return super().equal(null)
@@ -261,7 +261,7 @@ class CountProblem(ClassCountProblem):
     def within(self, pair: Pair) -> WithinStrata:
         """Return the proportions of two groups within the user's strata."""
         if pair not in self._within:
-            self._within[pair] = mantel_haenszel(*self._shares(pair))
+            self._within[pair] = keep_shared_strata(*self._shares(pair))
         return self._within[pair]
 
     def compared(self, pair: Pair) -> tuple[float, float]:

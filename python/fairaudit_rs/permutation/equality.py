@@ -22,31 +22,31 @@ MOST_PAIRS = 2_000
 
 def equality_tests(question: ToleranceQuestion) -> tuple[ToleranceTest, ...]:
     """Test whether the groups of a question differ; () if that needs replicates."""
-    posed = question.posed
-    if posed is None:
+    prepared = question.prepared
+    if prepared is None:
         return ()
-    method = deciding_method(posed, Tolerance(value=0.0))
-    problem = posed.problem
+    method = deciding_method(prepared, Tolerance(value=0.0))
+    problem = prepared.problem
     if method not in _FORMULAS or problem.known_range is not None:
         return ()
     tested = {group.group for group in question.groups if group.is_tested}
     testable = {i for i, key in enumerate(problem.keys) if group_label(key) in tested}
-    pairs = [pair for pair in posed.pairs if set(pair) <= testable]
+    pairs = [pair for pair in prepared.pairs if set(pair) <= testable]
     if len(pairs) > MOST_PAIRS:
         return ()
     tests = TwoOneSidedTests(problem=problem, scale="difference", formula=problem.formula(method))
-    return tuple(_test(question, posed, tests, method, pair) for pair in pairs)
+    return tuple(_test(question, prepared, tests, method, pair) for pair in pairs)
 
 
 def _test(
     question: ToleranceQuestion,
-    posed: PermutationQuestion,
+    prepared: PermutationQuestion,
     tests: TwoOneSidedTests,
     method: str,
     pair: Pair,
 ) -> ToleranceTest:
     """Test a pair, the group with the higher value first."""
-    problem = posed.problem
+    problem = prepared.problem
     gap, margins = problem.gap(pair), tests.test_pair(pair, 0.0)
     is_unknown = math.isnan(margins.statistic)
     within = problem.within_strata(pair)

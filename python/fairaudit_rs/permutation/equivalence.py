@@ -26,7 +26,7 @@ from ..results.verdict import rejects_at
 from .comparison import group_values
 from .estimates import IntervalBuilder, draw_replicates, drawn_pairs, method_of, warnings_of
 from .excluded_groups import ExcludedGroup, with_left_out
-from .question import named_columns, pose_metric, within_strata
+from .question import named_columns, prepare_question, within_strata
 from .result import GroupValue
 from .two_one_sided import NAMES, TwoOneSidedTests
 from .within_strata import PairWithinStrata, StratifiedFinding
@@ -402,7 +402,7 @@ def equivalence_test(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose_metric(
+    question = prepare_question(
         table,
         chosen,
         groups=groups,

@@ -14,7 +14,7 @@ from .. import _native
 from ..arguments import Word
 from ..errors import ArgumentError
 from ..inference.intervals import (
-    NOTHING,
+    NO_INTERVAL,
     Bootstrap,
     Interval,
     Pair,
@@ -181,7 +181,7 @@ class IntervalBuilder:
         """Return the ratio of two groups; without an interval for most ratios with a value of 0."""
         a, b = self.problem.compared(pair)
         first, second = (names[i] for i in pair)
-        interval, error = NOTHING, math.nan
+        interval, error = NO_INTERVAL, math.nan
         if a > 0 and b > 0:
             ratio = a / b
             log, of_log = self.problem.log_ratio(pair)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from .. import _native
 from ..errors import ArgumentError
 from ..inference import mover
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair
+from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair
+from ..inference.mantel_haenszel import WithinStrata
 from ..inference.proportions import (
     SampleProportion,
     difference_interval,
@@ -38,7 +39,6 @@ from ..inference.pvalues import (
     upper_tail,
 )
 from ..inference.score import ScoreStatistic
-from ..inference.strata import WithinStrata
 from ..inference.tolerance import UNKNOWN, TolerancePValues
 
 
@@ -105,7 +105,7 @@ class MarginTest(NamedTuple):
     def of_normal(cls, above: float, below: float) -> MarginTest:
         """Return the tests of two normal statistics, those of the lower and the upper margin."""
         if math.isnan(above) or math.isnan(below):
-            return NOTHING_KNOWN
+            return UNKNOWN_MARGIN_TEST
         tails = [clamp_pvalue(side(z)) for z in (above, below) for side in (upper_tail, normal_cdf)]
         return cls(TolerancePValues(*tails), min(above, -below, key=abs))
 
@@ -113,7 +113,7 @@ class MarginTest(NamedTuple):
     def of_scores(cls, above: ScoreStatistic, below: ScoreStatistic) -> MarginTest:
         """Return the tests of two scores, those of the lower and the upper margin."""
         if math.isnan(above.plain) or math.isnan(below.plain):
-            return NOTHING_KNOWN
+            return UNKNOWN_MARGIN_TEST
         least_above, least_below = min(above), min(below)
         most_above, most_below = max(above), max(below)
         # As `ScoreStatistic.greater` and `ScoreStatistic.less`, but faster: this is the hot spot
@@ -127,7 +127,7 @@ class MarginTest(NamedTuple):
         return cls(tails, min(least_above, -most_below, key=abs))
 
 
-NOTHING_KNOWN = MarginTest(UNKNOWN, math.nan)
+UNKNOWN_MARGIN_TEST = MarginTest(UNKNOWN, math.nan)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class FormulaMethod(ABC):
         """Return the interval of the ratio of two groups; NaN without one."""
 
     @abstractmethod
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin.
 
         The p-value is 1 if the pair cannot be tested.
@@ -180,7 +180,7 @@ class FormulaMethod(ABC):
         """Return whether ratios with a group value of 0 have an interval."""
         return False
 
-    def why_unknown(self, pair: Pair) -> str | None:
+    def reason_unknown(self, pair: Pair) -> str | None:
         """Return why a gap cannot be tested, apart from a lack of variation; None if it can."""
         del pair
         return None
@@ -207,7 +207,7 @@ class _ScoreMethod(FormulaMethod):
         first, second = (self._share(i) for i in pair)
         return ratio_interval(first, second, normal_of_level(level))
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         evaluations = self.problem.evaluations
         first, second = evaluations[pair[0]], evaluations[pair[1]]
         counts = (first.numerator, first.denominator, second.numerator, second.denominator)
@@ -251,7 +251,7 @@ class MantelHaenszelMethod(FormulaMethod):
         """Return the ratios that the score test within strata does not reject."""
         return self.problem.within(pair).ratio_interval(normal_of_level(level))
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
         within = self.problem.within(pair)
         if scale == "ratio":
@@ -276,7 +276,7 @@ class _MoverMethod(FormulaMethod):
         low, high = mover.difference_interval(first, second, normal_of_level(level))
         return safe_exp(low), safe_exp(high)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         first, second = self._limited(pair, scale)
         margin = -math.log(margin) if scale == "ratio" else margin
         above = mover.margin_statistic(first, second, -margin)
@@ -307,7 +307,7 @@ class _NormalMethod(FormulaMethod):
         low, high = normal_interval(*self.problem.log_ratio(pair), normal_of_level(level))
         return safe_exp(low), safe_exp(high)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         if scale == "ratio":
             estimate, error = self.problem.log_ratio(pair)
             margin = -math.log(margin)
@@ -317,7 +317,7 @@ class _NormalMethod(FormulaMethod):
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
         if not (varies and error > 0):
             # A variance of 0 is not precision: a few rows can agree by chance.
-            return NOTHING_KNOWN
+            return UNKNOWN_MARGIN_TEST
         return MarginTest.of_normal(
             standardize_gap(estimate + margin, error), standardize_gap(estimate - margin, error)
         )
@@ -358,7 +358,7 @@ def log_ratios(bootstrap: Bootstrap, pair: Pair) -> tuple[NDArray[np.float64], N
 
 def normal_interval(estimate: float, error: float, z: float) -> Interval:
     """Return the estimate -+ z standard errors; NaN without a standard error."""
-    return (estimate - z * error, estimate + z * error) if error > 0 else NOTHING
+    return (estimate - z * error, estimate + z * error) if error > 0 else NO_INTERVAL
 
 
 def safe_exp(value: float) -> float:

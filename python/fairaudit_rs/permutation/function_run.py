@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..errors import ArgumentError, FairAuditError, FunctionError, NotMeasurableError
 from ..inference.pvalues import monte_carlo_pvalue
 from ..metrics.compiled_functions import address_of
@@ -40,7 +40,7 @@ class FunctionStratum:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FunctionRun(Value):
+class FunctionRun(EqualByValue):
     """A function with the rows of some groups; can be pickled for worker processes."""
 
     name: str

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from .. import _native
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, range_of_pairs
+from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, range_of_pairs
 from .outcome import Outcome, Procedure, run_test
 from .problem import BOOTSTRAP_METHODS, Problem
 from .skewness import drop_unsupported_end, invert_test
@@ -35,7 +35,7 @@ class GapIntervals:
 
     parts: tuple[_MetricIntervals, ...]
     notes: tuple[str, ...]
-    how: Procedure
+    procedure: Procedure
     alternative: str
     level: float
     #: Whether the user named the method.
@@ -47,7 +47,7 @@ class GapIntervals:
 
     @classmethod
     def prepare(
-        cls, problem: Problem, wanted: str, how: Procedure, alternative: str, level: float
+        cls, problem: Problem, wanted: str, procedure: Procedure, alternative: str, level: float
     ) -> GapIntervals:
         """Choose the interval method, and draw bootstrap replicates if it needs them."""
         parts = []
@@ -55,10 +55,12 @@ class GapIntervals:
             method = part.chosen_gap_method(wanted)
             replicates = None
             if method in BOOTSTRAP_METHODS:
-                how.progress.total += how.n_resamples
+                procedure.progress.total += procedure.n_resamples
                 with_variances = method == "studentized"
-                replicates = part.bootstrap(how.draws(0), how.call(), variances=with_variances)
-                how.progress.finish(drawn=True)
+                replicates = part.bootstrap(
+                    procedure.draws(0), procedure.call(), variances=with_variances
+                )
+                procedure.progress.finish(drawn=True)
             parts.append(_MetricIntervals(part, method, replicates))
         notes = [
             note
@@ -69,7 +71,7 @@ class GapIntervals:
         return cls(
             parts=tuple(parts),
             notes=tuple(notes),
-            how=how,
+            procedure=procedure,
             alternative=alternative,
             level=level,
             explicit=wanted != "auto",
@@ -97,7 +99,7 @@ class GapIntervals:
         """Store the interval limits from the test of a pair, without its replicates."""
         if self.method != "inversion":
             return
-        problem, how = self.parts[0].problem, self.how
+        problem, procedure = self.parts[0].problem, self.procedure
         own = problem.inverted(outcome.null, self._two_sided_level, self.alternative)
         if own is not None:
             self.inverted[pair, self._two_sided_level] = own
@@ -105,7 +107,9 @@ class GapIntervals:
         if self.explicit and outcome.melded is not None:
             # These replicates are used for the interval only, so any unused stream works.
             series = _INTERVAL_SERIES + pair[0] * len(problem.keys) + pair[1]
-            outcome = run_test(problem, replace(how, engine=problem.drawing_engine), series, pair)
+            outcome = run_test(
+                problem, replace(procedure, engine=problem.drawing_engine), series, pair
+            )
         self._store_limits(pair, outcome.shifts, outcome.melded, outcome.inconclusive is not None)
 
     def _store_limits(self, pair: Pair, shifts: Any, melded: Any, withheld: bool) -> None:
@@ -114,14 +118,14 @@ class GapIntervals:
         if shifts is None and melded is None:
             # The groups share no stratum.
             for level in {self._two_sided_level, self._bonferroni_level(n_pairs)}:
-                self.inverted[pair, level] = NOTHING
+                self.inverted[pair, level] = NO_INTERVAL
             return
         self.used[pair] = "inversion" if melded is None else str(problem.melding_method)
         for level in {self._two_sided_level, self._bonferroni_level(n_pairs)}:
             if melded is not None:
                 low, high = melded.interval(pair, level)
             else:
-                low, high = invert_test(shifts, level, _native.Call(self.how.n_threads))
+                low, high = invert_test(shifts, level, _native.Call(self.procedure.n_threads))
             if withheld:
                 # Do not claim more than the test.
                 low, high = drop_unsupported_end((low, high), bound)
@@ -152,8 +156,8 @@ class GapIntervals:
             for i, pair in enumerate(pairs):
                 if (pair, self._bonferroni_level(len(pairs))) not in self.inverted:
                     # A pair without a test: its replicates need an unused stream.
-                    self.how.progress.total += self.how.n_resamples
-                    self.add_test(pair, run_test(problem, self.how, 1 + len(pairs) + i, pair))
+                    self.procedure.progress.total += self.procedure.n_resamples
+                    self.add_test(pair, run_test(problem, self.procedure, 1 + len(pairs) + i, pair))
         each = 1 - (1 - self.level) / len(self.parts)
         largest_by_part = []
         for part in self.parts:
@@ -169,7 +173,7 @@ class GapIntervals:
         largest = max(gap for gap, _ in largest_by_part)
         known = [(low, high) for _, (low, high) in largest_by_part if not math.isnan(low)]
         if not known:
-            return largest, NOTHING
+            return largest, NO_INTERVAL
         lows, highs = zip(*known, strict=True)
         # A component without an interval can have any gap.
         unknown = [

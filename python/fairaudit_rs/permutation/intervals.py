@@ -23,7 +23,7 @@ from .estimates import (
     warnings_of,
 )
 from .excluded_groups import ExcludedGroup, with_left_out
-from .question import named_columns, pose_metric, within_strata
+from .question import named_columns, prepare_question, within_strata
 from .within_strata import PairWithinStrata, StratifiedFinding
 
 METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
@@ -306,7 +306,7 @@ def intervals(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose_metric(
+    question = prepare_question(
         table,
         chosen,
         groups=groups,

@@ -1,8 +1,8 @@
 """The method "inversion": intervals and equivalence tests for means and ratios, from replicates.
 
-It inverts permutation tests, or uses melded limits for groups with few rare rows. The replicates of
-a pair are reused for all questions about it. Group values, and ratios of unbounded metrics, use
-bootstrap-t intervals.
+It inverts permutation tests; groups with few rare rows use melded limits instead (see
+`inference.melding`). The replicates of a pair are reused for all questions about it. Group values,
+and ratios of unbounded metrics, use bootstrap-t intervals.
 """
 
 from __future__ import annotations
@@ -14,13 +14,27 @@ from itertools import combinations
 from typing import Any
 
 from .. import _native
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval, studentize
+from ..inference.intervals import (
+    NO_INTERVAL,
+    Bootstrap,
+    Interval,
+    Pair,
+    bootstrap_interval,
+    studentize,
+)
 from ..inference.pvalues import monte_carlo_pvalue, standardize_gap
 from ..inference.tolerance import TolerancePValues
 from ..progress import Progress
-from .formulas import NOTHING_KNOWN, FormulaMethod, MarginTest, log_ratio, log_ratios, safe_exp
-from .row_ratios import RatioTests
+from .formulas import (
+    UNKNOWN_MARGIN_TEST,
+    FormulaMethod,
+    MarginTest,
+    log_ratio,
+    log_ratios,
+    safe_exp,
+)
 from .skewness import drop_unsupported_end, invert_test
+from .stratified_ratio_tests import RatioTests
 
 #: First random stream of the pairs; each pair has its own.
 _FIRST_SERIES = 1
@@ -60,11 +74,11 @@ class InversionMethod(FormulaMethod):
         melded = self._melded(pair)
         if melded is not None:
             return self._interval(melded.interval(pair, level))
-        shifts = self._shifts(pair)
-        if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
-            return NOTHING
+        shifts = self._replicates_of(pair)
+        if self.problem.reason_to_withhold(pair, shifts, rejected=False) is not None:
+            return NO_INTERVAL
         interval = invert_test(shifts, level, self._call)
-        if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
+        if self.problem.reason_to_withhold(pair, shifts, rejected=True) is not None:
             # Too few rows to claim a gap: open the interval on that side, keep the other.
             interval = drop_unsupported_end(interval, self.problem.bound)
         return self._interval(interval)
@@ -78,13 +92,13 @@ class InversionMethod(FormulaMethod):
         of_clusters: Interval | None = self.problem.clustered_value(position, level)
         if of_clusters is not None:
             return of_clusters
-        entry, drawn = self.problem.evaluations[position], self._bootstrap
+        entry, bootstrap = self.problem.evaluations[position], self._bootstrap
         return bootstrap_interval(
             "studentized",
             entry.value,
             math.sqrt(entry.variance),
-            drawn.values[:, position],
-            drawn.variances[:, position],
+            bootstrap.values[:, position],
+            bootstrap.variances[:, position],
             level,
         )
 
@@ -101,7 +115,7 @@ class InversionMethod(FormulaMethod):
         low, high = bootstrap_interval("studentized", log, error, values, variances, level)
         return safe_exp(low), safe_exp(high)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
         melded = self._melded(pair)
         if scale == "ratio":
@@ -123,9 +137,9 @@ class InversionMethod(FormulaMethod):
         if melded is not None:
             tails = [melded.pvalue_at(pair, m, side) for m in (-margin, margin) for side in _BOTH]
             return MarginTest(TolerancePValues(*tails), statistic)
-        shifts = self._shifts(pair)
-        if self.why_unknown(pair) is not None:
-            return NOTHING_KNOWN
+        shifts = self._replicates_of(pair)
+        if self.reason_unknown(pair) is not None:
+            return UNKNOWN_MARGIN_TEST
         tails = []
         for end in (-margin, margin):
             for side in _BOTH:
@@ -149,17 +163,17 @@ class InversionMethod(FormulaMethod):
 
     def _ratio_ends(self, pair: Pair, level: float, scale: str) -> Interval | None:
         """Return the log limits of a ratio within strata; None for other gaps."""
-        if scale != "ratio" or not self.problem.stratified or self.why_unknown(pair) is not None:
+        if scale != "ratio" or not self.problem.stratified or self.reason_unknown(pair) is not None:
             return None
         low, high = self._ratios(pair).interval(level)
         return math.log(low) if low > 0 else -math.inf, math.log(high)
 
-    def why_unknown(self, pair: Pair) -> str | None:
+    def reason_unknown(self, pair: Pair) -> str | None:
         """Return why a gap cannot be tested, such as a group without its extreme values."""
         if self._melded(pair) is not None:
             return None
         if pair not in self._reasons:
-            self._shifts(pair)
+            self._replicates_of(pair)
         return self._reasons[pair]
 
     @property
@@ -179,20 +193,20 @@ class InversionMethod(FormulaMethod):
         return self.problem.melded(groups, self.draws, self._call)
 
     @cached_property
-    def _shifts_by_pair(self) -> dict[Pair, _native.Shifts]:
+    def _replicates_by_pair(self) -> dict[Pair, _native.Shifts]:
         return {}
 
     @cached_property
     def _reasons(self) -> dict[Pair, str | None]:
         return {}
 
-    def _shifts(self, pair: Pair) -> _native.Shifts:
-        if pair not in self._shifts_by_pair:
+    def _replicates_of(self, pair: Pair) -> _native.Shifts:
+        if pair not in self._replicates_by_pair:
             # Keep the current pair only: replicates take memory, and pairs come one by one.
-            self._shifts_by_pair.clear()
-            self._shifts_by_pair[pair] = self._draw(self.problem.test(pair), pair)
-            self._reasons[pair] = self.problem.why_unknown(pair, self._shifts_by_pair[pair])
-        return self._shifts_by_pair[pair]
+            self._replicates_by_pair.clear()
+            self._replicates_by_pair[pair] = self._draw(self.problem.test(pair), pair)
+            self._reasons[pair] = self.problem.reason_unknown(pair, self._replicates_by_pair[pair])
+        return self._replicates_by_pair[pair]
 
     def _draw(self, test: Any, pair: Pair) -> _native.Shifts:
         """Draw the replicates of a native test of two groups."""
@@ -206,16 +220,16 @@ class InversionMethod(FormulaMethod):
 
     @cached_property
     def _bootstrap(self) -> Bootstrap:
-        drawn: Bootstrap = self.problem.bootstrap(self.draws, self._call)
-        return drawn
+        bootstrap: Bootstrap = self.problem.bootstrap(self.draws, self._call)
+        return bootstrap
 
     def _ratio_within(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a ratio within strata."""
-        shifts = self._shifts(pair)
-        if self.problem.why_withheld(pair, shifts, rejected=False) is not None:
-            return NOTHING
+        shifts = self._replicates_of(pair)
+        if self.problem.reason_to_withhold(pair, shifts, rejected=False) is not None:
+            return NO_INTERVAL
         low, high = self._ratios(pair).interval(level)
-        if self.problem.why_withheld(pair, shifts, rejected=True) is not None:
+        if self.problem.reason_to_withhold(pair, shifts, rejected=True) is not None:
             # Too few rows to claim a gap: open the interval on that side, keep the other.
             return (0.0 if low > 1 else low), (math.inf if high < 1 else high)
         return low, high
@@ -237,11 +251,11 @@ class InversionMethod(FormulaMethod):
 
     def _ratio_margins(self, pair: Pair, log_margin: float) -> MarginTest:
         varies = all(self.problem.evaluations[i].variance > 0 for i in pair)
-        if not varies or self.why_unknown(pair) is not None:
-            return NOTHING_KNOWN
+        if not varies or self.reason_unknown(pair) is not None:
+            return UNKNOWN_MARGIN_TEST
         if self.problem.stratified:
             statistic = self._ratio_statistic(pair, log_margin)
-            return self._ratios(pair).margins(math.exp(-log_margin), statistic)
+            return self._ratios(pair).margin_test(math.exp(-log_margin), statistic)
         estimate, error = log_ratio(self.problem, pair)
         values, variances = log_ratios(self._bootstrap, pair)
         t = studentize(values, estimate, variances)

@@ -60,13 +60,13 @@ class KnownRangeMethod(FormulaMethod):
         """Return the interval of the ratio of two groups; NaN without one."""
         return self._method_for(pair).ratio(pair, level)
 
-    def margins(self, pair: Pair, margin: float, scale: str) -> MarginTest:
+    def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
-        return self._method_for(pair).margins(pair, margin, scale)
+        return self._method_for(pair).margin_test(pair, margin, scale)
 
     def shown_within(self, pair: Pair, level: float, scale: str) -> float | None:
         """Return the smallest margin at which both one-sided tests reject; None: no formula."""
         return self._method_for(pair).shown_within(pair, level, scale)
 
     def _method_for(self, groups: Sequence[int]) -> FormulaMethod:
-        return self.drawn if self.problem.is_melded(groups) else self._by_logit
+        return self.drawn if self.problem.uses_melded_limits(groups) else self._by_logit

@@ -21,7 +21,7 @@ from ..literals import (
 )
 from ..metrics.metric import AnyMetric
 from .comparison import ComparisonSettings, compare_groups
-from .question import named_columns, pose_metric, split_strata
+from .question import named_columns, prepare_question, split_strata
 from .result import PermutationResult
 
 
@@ -235,7 +235,7 @@ def permutation_test(
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    question = pose_metric(
+    question = prepare_question(
         table,
         chosen,
         groups=groups,
@@ -272,11 +272,11 @@ def permutation_tests(metric_names: Sequence[AnyMetric], **passed: Any) -> list[
         strata=own_strata,
         extra=list(dict.fromkeys(name for metric in chosen for name in named_columns(metric))),
     )
-    shared = table.shared() if len(chosen) > 1 else table
+    shared = table.with_cache() if len(chosen) > 1 else table
     names = ["groups", "reference", "undefined", "min_group_size", "studentize", "score_bins"]
     return [
         compare_groups(
-            pose_metric(
+            prepare_question(
                 shared,
                 metric,
                 **{name: options[name] for name in (*names, "pos_label")},

@@ -36,7 +36,7 @@ from ..data.labels import GroupKey
 from ..data.rows import Rows
 from ..inference import melding
 from ..inference.clusters import ClusteredRatio
-from ..inference.intervals import NOTHING, Interval, Pair
+from ..inference.intervals import NO_INTERVAL, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import Columns, RatioValues
 from .skewness import rounded_up
@@ -391,7 +391,7 @@ class MeldedLimits:
     def ratio_interval(self, pair: Pair, level: float) -> Interval:
         """Return the interval of a ratio; NaN if values can be negative."""
         if self.bounds[0] < 0:
-            return NOTHING
+            return NO_INTERVAL
         return _within(melding.interval_of_ratio(*self._limits_of(pair), level), 0.0, math.inf)
 
     def value_interval(self, group: int, level: float) -> Interval:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..metrics.metric import Metric
@@ -26,7 +26,7 @@ OF_EACH_LABEL_FOR_RANKS = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GroupCount(Value):
+class GroupCount(EqualByValue):
     """A group of a question: its rows, its eligible rows and its value."""
 
     group: Any
@@ -134,13 +134,13 @@ def _depends_on_labels(metric: Metric) -> bool:
 
 
 def counted_groups(
-    posed: PermutationQuestion, floor: MinimumCounts, weights: Mapping[Any, float] | None = None
+    prepared: PermutationQuestion, floor: MinimumCounts, weights: Mapping[Any, float] | None = None
 ) -> tuple[GroupCount, ...]:
     """Return all groups of a question with their counts, and why some are not tested.
 
     ``weights`` are the people of each group, where rows have weights.
     """
-    return tuple(_counted(posed, floor, weights or {}))
+    return tuple(_counted(prepared, floor, weights or {}))
 
 
 def _effective(weights: NDArray[np.float64]) -> float:
@@ -151,9 +151,9 @@ def _effective(weights: NDArray[np.float64]) -> float:
 
 
 def _counted(
-    posed: PermutationQuestion, floor: MinimumCounts, weights: Mapping[Any, float]
+    prepared: PermutationQuestion, floor: MinimumCounts, weights: Mapping[Any, float]
 ) -> Iterator[GroupCount]:
-    problem = posed.problem
+    problem = prepared.problem
     for i, key in enumerate(problem.keys):
         labels = problem.labels_of(i) if floor.of_each_label else None
         positive, negative = (None, None) if labels is None else labels
@@ -172,7 +172,7 @@ def _counted(
         }
         reason, withheld = floor.shortage(GroupCount(**counts))
         yield GroupCount(**counts, reason=reason, withheld=withheld)
-    for group in posed.left_out:
+    for group in prepared.left_out:
         yield GroupCount.uncounted(
             group.group, group.n_rows, group.reason, weights.get(group.group)
         )

@@ -31,9 +31,9 @@ from .strata import share_strata, why_unshared
 #: The random stream for the test of all groups together; pairs use other streams.
 OMNIBUS_SERIES = 0
 #: An adaptive test stops without rejecting if it will never reject, with this confidence.
-_FUTILE = 0.9999
+_FUTILITY_CONFIDENCE = 0.9999
 #: Number of replicates for the mean at which a null distribution is centred.
-_OF_CENTRE = 512
+_N_CENTRE_REPLICATES = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class Outcome:
 
 
 def run_test(
-    problem: Problem, how: Procedure, series: int, chosen: Sequence[int] | None = None
+    problem: Problem, procedure: Procedure, series: int, chosen: Sequence[int] | None = None
 ) -> Outcome:
     """Test the groups at some positions; all by default.
 
@@ -99,21 +99,21 @@ def run_test(
         and problem.stratified
         and not share_strata(problem, (groups[0], groups[1]))
     ):
-        return _no_shared_stratum(problem, how, groups)
+        return _no_shared_stratum(problem, procedure, groups)
     outcome = (
-        _test_melded(problem, how, groups, series)
-        or _test_corrected(problem, how, groups, series)
-        or _test_exactly(problem, how, groups)
-        or _test_by_replicates(problem, how, groups, series)
+        _test_melded(problem, procedure, groups, series)
+        or _test_corrected(problem, procedure, groups, series)
+        or _test_exactly(problem, procedure, groups)
+        or _test_by_replicates(problem, procedure, groups, series)
     )
     if groups == problem.everything:
         return outcome
     return replace(outcome, null=outcome.null[:0], probabilities=None)
 
 
-def _no_shared_stratum(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+def _no_shared_stratum(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> Outcome:
     """Return an inconclusive outcome for two groups that share no stratum."""
-    how.progress.finish(drawn=False)
+    procedure.progress.finish(drawn=False)
     return Outcome(
         statistic=math.nan,
         pvalue=1.0,
@@ -129,18 +129,18 @@ def _no_shared_stratum(problem: Problem, how: Procedure, groups: Sequence[int]) 
 
 
 def _test_melded(
-    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+    problem: Problem, procedure: Procedure, groups: Sequence[int], series: int
 ) -> Outcome | None:
     """Test two groups by melded limits; None if they do not need them."""
-    if how.engine not in ("auto", "melded"):
+    if procedure.engine not in ("auto", "melded"):
         return None
-    if len(groups) > 2 and problem.unit == "clusters" and problem.is_melded(groups):
-        return _test_melded_together(problem, how, groups)
+    if len(groups) > 2 and problem.unit == "clusters" and problem.uses_melded_limits(groups):
+        return _test_melded_together(problem, procedure, groups)
     if len(groups) != 2:
         return None
-    limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
+    limits = problem.melded(groups, procedure.draws(0), _native.Call(procedure.n_threads))
     if limits is None:
-        if how.engine == "melded":
+        if procedure.engine == "melded":
             raise ArgumentError(
                 f"engine is 'melded' for {problem.metric.name}, but these groups have enough rows, "
                 f"or values of unknown range; accepted: 'auto', {problem.drawing_engine!r}",
@@ -149,15 +149,15 @@ def _test_melded(
         return None
     notes = [str(problem.melding_note)]
     if problem.unit == "clusters":
-        notes += _notes_if_alike(problem, how, groups, series)
+        notes += _notes_on_equal_variation(problem, procedure, groups, series)
     else:
-        how.progress.finish(drawn=False)
+        procedure.progress.finish(drawn=False)
     first, second = groups
-    pair, alternative = (first, second), _alternative(problem, how, groups)
+    pair, alternative = (first, second), _alternative(problem, procedure, groups)
     pvalue = limits.pvalue(pair, alternative)
     gap = problem.gap(pair)
     n_sides = 2 if alternative == "two-sided" else 1
-    n = how.n_resamples
+    n = procedure.n_resamples
     # Recover the number of extreme replicates on the more extreme side.
     counted = min(round(pvalue / n_sides * (n + 1)) - 1, n)
     low, high = _native.clopper_pearson(counted, n, 0.99)
@@ -177,17 +177,17 @@ def _test_melded(
     )
 
 
-def _test_melded_together(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome:
+def _test_melded_together(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> Outcome:
     """Test several groups with few clusters: the smallest p-value of all pairs times their number.
 
     The joint permutation of clusters would miss its level, as for two groups.
     """
-    limits = problem.melded(groups, how.draws(0), _native.Call(how.n_threads))
+    limits = problem.melded(groups, procedure.draws(0), _native.Call(procedure.n_threads))
     pairs = list(combinations(groups, 2))
-    pvalue, n = min(limits.pvalue(pair) for pair in pairs), how.n_resamples
+    pvalue, n = min(limits.pvalue(pair) for pair in pairs), procedure.n_resamples
     counted = min(round(pvalue / 2 * (n + 1)) - 1, n)
     low, high = (2 * len(pairs) * end for end in _native.clopper_pearson(counted, n, 0.99))
-    how.progress.finish(drawn=False)
+    procedure.progress.finish(drawn=False)
     return Outcome(
         statistic=problem.test(groups).observed,
         pvalue=min(1.0, len(pairs) * pvalue),
@@ -207,11 +207,11 @@ def _test_melded_together(problem: Problem, how: Procedure, groups: Sequence[int
     )
 
 
-def _notes_if_alike(
-    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+def _notes_on_equal_variation(
+    problem: Problem, procedure: Procedure, groups: Sequence[int], series: int
 ) -> list[str]:
     """Return the note on the test that is valid if the clusters of both groups vary alike."""
-    drawn = _test_corrected(problem, replace(how, engine="auto"), groups, series)
+    drawn = _test_corrected(problem, replace(procedure, engine="auto"), groups, series)
     if drawn is None or drawn.inconclusive is not None:
         return []
     first, second = (problem.names[i] for i in groups)
@@ -222,33 +222,37 @@ def _notes_if_alike(
 
 
 def _test_corrected(
-    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+    problem: Problem, procedure: Procedure, groups: Sequence[int], series: int
 ) -> Outcome | None:
     """Test two groups of a mean or ratio by the larger p-value of two statistics."""
     wanted = problem.scaling == "corrected" and len(groups) == 2
-    if not wanted or how.engine not in ("auto", problem.drawing_engine):
+    if not wanted or procedure.engine not in ("auto", problem.drawing_engine):
         return None
-    alternative = _alternative(problem, how, groups)
+    alternative = _alternative(problem, procedure, groups)
     native = problem.test(groups)
-    boundaries = boundaries_up_to(how.n_resamples) if how.adaptive else [how.n_resamples]
-    call = _native.Call(how.n_threads) if how.adaptive else how.call()
+    boundaries = (
+        boundaries_up_to(procedure.n_resamples) if procedure.adaptive else [procedure.n_resamples]
+    )
+    call = _native.Call(procedure.n_threads) if procedure.adaptive else procedure.call()
     shifts, tails = None, None
     pvalue = 1.0
     for end in boundaries:
-        drawn = native.shifts(how.draws(series, end, 0 if shifts is None else shifts.n), call)
+        drawn = native.shifts(procedure.draws(series, end, 0 if shifts is None else shifts.n), call)
         shifts = drawn if shifts is None else shifts.joined(drawn)
         tails = count_tails(shifts, alternative, call)
-        if not how.adaptive:
+        if not procedure.adaptive:
             pvalue = tails.pvalue(partial(monte_carlo_pvalue, n_resamples=end))
             break
-        how.progress.show(end)
+        procedure.progress.show(end)
         pvalue = min(pvalue, tails.pvalue(partial(anytime_pvalue, n=end)))
-        surely_above = tails.interval(end, _FUTILE)[0] > _alpha(problem, how, groups)
-        if rejects_at(pvalue, _alpha(problem, how, groups)) or surely_above:
+        surely_above = tails.interval(end, _FUTILITY_CONFIDENCE)[0] > _alpha(
+            problem, procedure, groups
+        )
+        if rejects_at(pvalue, _alpha(problem, procedure, groups)) or surely_above:
             break
     assert shifts is not None
     assert tails is not None
-    how.progress.finish(drawn=not how.adaptive)
+    procedure.progress.finish(drawn=not procedure.adaptive)
     return Outcome(
         statistic=shifts.studentized,
         pvalue=pvalue,
@@ -260,114 +264,117 @@ def _test_corrected(
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
-        inconclusive=problem.why_withheld(tuple(groups), shifts, rejects_at(pvalue, 1 - how.level)),
+        inconclusive=problem.reason_to_withhold(
+            tuple(groups), shifts, rejects_at(pvalue, 1 - procedure.level)
+        ),
         n_sides=tails.n_sides,
     )
 
 
-def _alpha(problem: Problem, how: Procedure, groups: Sequence[int]) -> float:
+def _alpha(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> float:
     """Return the level that decides a test: pairs share it when p-values are adjusted."""
-    return how.pair_alpha if len(groups) < len(problem.keys) else 1 - how.level
+    return procedure.pair_alpha if len(groups) < len(problem.keys) else 1 - procedure.level
 
 
-def _alternative(problem: Problem, how: Procedure, groups: Sequence[int]) -> str:
+def _alternative(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> str:
     """Return the alternative of a test: two-sided for more than two groups."""
     directed = len(groups) == 2 or not problem.keys
-    return how.alternative if directed else "two-sided"
+    return procedure.alternative if directed else "two-sided"
 
 
-def _test_exactly(problem: Problem, how: Procedure, groups: Sequence[int]) -> Outcome | None:
-    if how.engine not in ("auto", "exact"):
+def _test_exactly(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> Outcome | None:
+    if procedure.engine not in ("auto", "exact"):
         return None
-    alternative = _alternative(problem, how, groups)
-    law = problem.test(groups).exact(alternative, _native.Call(how.n_threads))
-    if law is None:
+    alternative = _alternative(problem, procedure, groups)
+    exact_test = problem.test(groups).exact(alternative, _native.Call(procedure.n_threads))
+    if exact_test is None:
         return None
-    how.progress.finish(drawn=False)
+    procedure.progress.finish(drawn=False)
     return Outcome(
         statistic=problem.test(groups).observed,
-        pvalue=law.pvalue,
-        pvalue_interval=(law.pvalue, law.pvalue),
+        pvalue=exact_test.pvalue,
+        pvalue_interval=(exact_test.pvalue, exact_test.pvalue),
         engine="exact",
         n_resamples=0,
         n_undefined=0,
-        undefined_share=law.undefined,
-        null=law.statistics,
-        probabilities=law.probabilities,
+        undefined_share=exact_test.undefined,
+        null=exact_test.statistics,
+        probabilities=exact_test.probabilities,
     )
 
 
 def _test_by_replicates(
-    problem: Problem, how: Procedure, groups: Sequence[int], series: int
+    problem: Problem, procedure: Procedure, groups: Sequence[int], series: int
 ) -> Outcome:
-    if how.engine not in ("auto", problem.drawing_engine):
+    if procedure.engine not in ("auto", problem.drawing_engine):
         name = problem.metric.name
         reason = f"which does not support {name} in these data"
-        if how.engine == "exact":
+        if procedure.engine == "exact":
             reason = f"but the exact distribution of {name} in these data is too large to be summed"
         raise ArgumentError(
-            f"engine is {how.engine!r}, {reason}; accepted: 'auto', {problem.drawing_engine!r}",
+            f"engine is {procedure.engine!r}, {reason}; accepted: 'auto', "
+            f"{problem.drawing_engine!r}",
             argument="engine",
         )
     test = problem.test(groups)
-    alternative = _alternative(problem, how, groups)
-    if how.adaptive:
-        alpha = _alpha(problem, how, groups)
-        return _until_decided(problem, how, test, series, alternative, alpha)
+    alternative = _alternative(problem, procedure, groups)
+    if procedure.adaptive:
+        alpha = _alpha(problem, procedure, groups)
+        return _draw_until_decided(problem, procedure, test, series, alternative, alpha)
     statistic = test.observed
-    null = test.null_distribution(how.draws(series), how.call())
-    how.progress.finish(drawn=True)
+    null = test.null_distribution(procedure.draws(series), procedure.call())
+    procedure.progress.finish(drawn=True)
     statistic, null = problem.scaled(statistic, null)
     extreme, undefined = _native.count_extreme(
         null,
         statistic,
         alternative,
         test.needs_centring,
-        _native.Call(how.n_threads),
+        _native.Call(procedure.n_threads),
     )
     return Outcome(
         statistic=statistic,
-        pvalue=monte_carlo_pvalue(extreme, how.n_resamples),
-        pvalue_interval=_native.clopper_pearson(extreme, how.n_resamples, 0.99),
+        pvalue=monte_carlo_pvalue(extreme, procedure.n_resamples),
+        pvalue_interval=_native.clopper_pearson(extreme, procedure.n_resamples, 0.99),
         engine=problem.drawing_engine,
-        n_resamples=how.n_resamples,
+        n_resamples=procedure.n_resamples,
         n_undefined=undefined,
-        undefined_share=undefined / how.n_resamples,
+        undefined_share=undefined / procedure.n_resamples,
         null=null,
         probabilities=None,
     )
 
 
-def _until_decided(
-    problem: Problem, how: Procedure, test: Any, series: int, alternative: str, alpha: float
+def _draw_until_decided(
+    problem: Problem, procedure: Procedure, test: Any, series: int, alternative: str, alpha: float
 ) -> Outcome:
     """Draw until the test rejects, or will never reject.
 
     The p-value is valid at any time (see `anytime_pvalue`). Decisions are taken at fixed numbers of
     replicates, so they do not depend on the number of threads.
     """
-    boundaries = boundaries_up_to(how.n_resamples)
+    boundaries = boundaries_up_to(procedure.n_resamples)
     statistic, center = test.observed, 0.0
     if test.needs_centring:
-        center = _center(test, how, series)
+        center = _center(test, procedure, series)
     null = np.empty(0)
     pvalue, interval = 1.0, (0.0, 1.0)
     # All intervals together have 99 % confidence, so the last one has at least that.
     level = 1 - 0.01 / len(boundaries)
-    call = _native.Call(how.n_threads)
+    call = _native.Call(procedure.n_threads)
     for end in boundaries:
-        drawn = test.null_distribution(how.draws(series, end, len(null)), call)
+        drawn = test.null_distribution(procedure.draws(series, end, len(null)), call)
         null = np.concatenate([null, drawn])
-        how.progress.show(len(null))
+        procedure.progress.show(len(null))
         extreme, undefined = _native.count_extreme(
             null - center, statistic - center, alternative, False, call
         )
         pvalue = min(pvalue, anytime_pvalue(extreme, end))
         interval = _native.clopper_pearson(extreme, end, level)
-        surely_above = _native.clopper_pearson(extreme, end, _FUTILE)[0] > alpha
+        surely_above = _native.clopper_pearson(extreme, end, _FUTILITY_CONFIDENCE)[0] > alpha
         if rejects_at(pvalue, alpha) or surely_above:
             break
-    how.progress.finish(drawn=False)
+    procedure.progress.finish(drawn=False)
     statistic, null = problem.scaled(statistic, null)
     return Outcome(
         statistic=statistic,
@@ -382,7 +389,7 @@ def _until_decided(
     )
 
 
-def _center(test: Any, how: Procedure, series: int) -> float:
+def _center(test: Any, procedure: Procedure, series: int) -> float:
     """Return the mean of extra replicates, which are not counted in the p-value.
 
     A null distribution of fixed size is centred at its own mean. In an adaptive test this mean
@@ -390,8 +397,8 @@ def _center(test: Any, how: Procedure, series: int) -> float:
     replicates, the observed statistic and the counted replicates stay exchangeable, and the
     p-value stays valid.
     """
-    first = how.n_resamples
-    draws = how.draws(series, first + _OF_CENTRE, first)
-    drawn = test.null_distribution(draws, _native.Call(how.n_threads))
+    first = procedure.n_resamples
+    draws = procedure.draws(series, first + _N_CENTRE_REPLICATES, first)
+    drawn = test.null_distribution(draws, _native.Call(procedure.n_threads))
     finite = drawn[np.isfinite(drawn)]
     return math.fsum(finite) / len(finite) if len(finite) else 0.0

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import attribute_name, group_label, group_name
 from ..data.labels import GroupKey
 from ..inference.absolute_gaps import SizeChange, size_change
@@ -46,7 +46,7 @@ class PairedGap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairedProblem(Value, ABC):
+class PairedProblem(EqualByValue, ABC):
     """A metric of two models in some groups, in the order of the comparison."""
 
     metric: Metric

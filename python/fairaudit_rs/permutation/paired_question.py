@@ -63,7 +63,7 @@ class ReplicateOptions:
     progress: Progress
 
 
-def pose_twice(
+def prepare_paired_question(
     table: AuditTable,
     metric: Metric,
     drawing: ReplicateOptions,
@@ -164,7 +164,10 @@ def _check(table: AuditTable, metric: Metric) -> bool:
             )
     if "y_true" in needs and "y_true" not in table.roles:
         raise ArgumentError(
-            f"y_true is None; {metric.name} needs it", argument="y_true", code="missing-argument"
+            f"y_true is None; {metric.name} needs it",
+            argument="y_true",
+            code="missing-argument",
+            needed_by=metric.name,
         )
     return inputs == ["y_pred"]
 

@@ -13,8 +13,15 @@ from ..data.labels import Label
 from ..errors import ArgumentError
 from ..literals import Alternative, Goal, Missing, MixedClusters, Undefined
 from ..metrics.metric import AnyMetric, Metric
-from .power_inputs import check_planned, error_within, from_data, from_value, question_of, sizes_of
-from .power_plan import MOST_ROWS, PowerPlan, smallest_gap
+from .power_inputs import (
+    error_within_strata,
+    inputs_from_data,
+    inputs_from_value,
+    question_from_data,
+    refuse_value_with_data,
+    sizes_of,
+)
+from .power_plan import MAX_PLANNED_ROWS, PowerPlan, smallest_gap
 from .question import PermutationQuestion, within_strata
 
 
@@ -124,8 +131,8 @@ def minimum_detectable_gap(
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    check_planned(inputs, value, share)
-    question = question_of(
+    refuse_value_with_data(inputs, value, share)
+    question = question_from_data(
         chosen,
         inputs,
         groups=groups,
@@ -256,8 +263,8 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
         "mixed_clusters": mixed_clusters,
     }
     chosen = metrics.get(metric)
-    check_planned(inputs, value, share)
-    question = question_of(
+    refuse_value_with_data(inputs, value, share)
+    question = question_from_data(
         chosen,
         inputs,
         groups=groups,
@@ -305,7 +312,7 @@ value, share, power, goal, alternative, n_comparisons, confidence_level : option
     high = 2
     while scaled(high).power_at(gap) < power:
         high *= 2
-        if high > MOST_ROWS:
+        if high > MAX_PLANNED_ROWS:
             raise ArgumentError(
                 f"gap is {gap:g}; accepted: gaps that can be found with fewer than 1e15 rows",
                 argument="gap",
@@ -350,14 +357,16 @@ def _plan(
         )
     within = None
     if question is not None:
-        sizes, deviations, values, shares, pairs = from_data(question)
+        sizes, deviations, values, shares, pairs = inputs_from_data(question)
         if stratified and question.problem.stratified:
             # There is no formula for the exact test of rates within strata.
-            within, values, shares = error_within(question), None, None
+            within, values, shares = error_within_strata(question), None, None
         if group_sizes is not None:
             sizes = sizes_of(group_sizes, list(sizes), whole)
     else:
-        sizes, deviations, values, shares = from_value(metric, value, share, group_sizes, whole)
+        sizes, deviations, values, shares = inputs_from_value(
+            metric, value, share, group_sizes, whole
+        )
         pairs = len(sizes) * (len(sizes) - 1) // 2
     if goal == "equivalence" and len(sizes) == 1:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Reads the inputs of power plans: data, or a value and group sizes."""
+"""Reads the inputs of power plans: either data, or an assumed value and group sizes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, FairAuditError
 from ..metrics.metric import Metric
 from .excluded_groups import check_unused
-from .power_plan import MOST_ROWS
-from .question import PermutationQuestion, named_columns, pose_metric, within_strata
+from .power_plan import MAX_PLANNED_ROWS
+from .question import PermutationQuestion, named_columns, prepare_question, within_strata
 
 
-def check_planned(
+def refuse_value_with_data(
     inputs: dict[str, Any], value: float | None, share: float | Sequence[float]
 ) -> None:
     """Raise if ``value`` or ``share`` is passed together with data."""
@@ -40,7 +40,7 @@ def check_planned(
         )
 
 
-def question_of(
+def question_from_data(
     metric: Metric,
     inputs: dict[str, Any],
     *,
@@ -48,7 +48,7 @@ def question_of(
     group_sizes: Any,
     undefined: str,
     min_group_size: int | None,
-    **posed: Any,
+    **options: Any,
 ) -> PermutationQuestion | None:
     """Return the question about the existing data; None without data."""
     arguments.check(missing=inputs["missing"], mixed_clusters=inputs["mixed_clusters"])
@@ -90,32 +90,36 @@ def question_of(
             mentions=("strata",),
             code="conflicting-arguments",
         )
-    return pose_metric(
+    return prepare_question(
         table,
         metric,
         undefined=checked.undefined,
         min_group_size=checked.min_group_size,
         skips_certain=True,
-        **posed,
+        **options,
     )
 
 
 #: A number for each group.
-Numbers = dict[Any, float]
+NumberByGroup = dict[Any, float]
 
 
-def from_data(
+def inputs_from_data(
     question: PermutationQuestion,
-) -> tuple[dict[Any, int], Numbers, Numbers | None, Numbers | None, int]:
-    """Return sizes, deviations, values and shares (of rates only), and the number of pairs."""
+) -> tuple[dict[Any, int], NumberByGroup, NumberByGroup | None, NumberByGroup | None, int]:
+    """Return sizes, standard deviations, values and shares by group, and the number of pairs.
+
+    Values and shares are None for metrics that are not rates.
+    """
     problem = question.problem
     deviations = problem.deviations()
     sizes = dict(zip(deviations, problem.n_rows, strict=True))
-    flat = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
-    if flat:
+    constant = [group_name(name) for name, deviation in deviations.items() if not deviation > 0]
+    if constant:
         raise ArgumentError(
             f"{problem.metric.name} does not vary, or has no standard error, in "
-            f"{', '.join(map(repr, flat))}, so these data cannot be used for planning. Pass data "
+            f"{', '.join(map(repr, constant))}, so these data cannot be used for "
+            f"planning. Pass data "
             "in which it varies, or value=.",
             argument="metric",
             mentions=("value",),
@@ -128,7 +132,7 @@ def from_data(
     return sizes, deviations, values, shares, max(len(question.pairs), 1)
 
 
-def error_within(question: PermutationQuestion) -> float:
+def error_within_strata(question: PermutationQuestion) -> float:
     """Return the largest standard error of a gap within strata, times the square root of rows."""
     problem = question.problem
     gaps = {pair: problem.gap(pair) for pair in question.pairs}
@@ -147,14 +151,14 @@ def error_within(question: PermutationQuestion) -> float:
     return error * math.sqrt(sum(problem.n_rows))
 
 
-def from_value(
+def inputs_from_value(
     metric: Metric,
     value: float | None,
     share: float | Sequence[float],
     group_sizes: Any,
     whole: bool,
-) -> tuple[dict[Any, int], Numbers, Numbers, Numbers]:
-    """Return sizes, deviations, values and shares, if all groups have the same proportion."""
+) -> tuple[dict[Any, int], NumberByGroup, NumberByGroup, NumberByGroup]:
+    """Return sizes, standard deviations, values and shares of groups with the same proportion."""
     if value is None:
         raise ArgumentTypeError(
             "value is None, and there are no data. Pass value=, or sensitive_features= with the "
@@ -246,7 +250,7 @@ def sizes_of(group_sizes: Any, names: list[Any] | None, whole: bool) -> dict[Any
 
 def _whole_size(group: Any, size: Any) -> int:
     try:
-        return arguments.count(f"group_sizes of {group_name(group)}", size, 1, MOST_ROWS)
+        return arguments.count(f"group_sizes of {group_name(group)}", size, 1, MAX_PLANNED_ROWS)
     except FairAuditError as error:
         error.argument = "group_sizes"
         raise

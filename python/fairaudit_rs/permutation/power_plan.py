@@ -1,4 +1,4 @@
-"""The result of `minimum_detectable_gap` and `sample_size`, and the power formulas."""
+"""`PowerPlan`, the result of `minimum_detectable_gap` and `sample_size`, and the power formulas."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .excluded_groups import ExcludedGroup, note_on_excluded
 if TYPE_CHECKING:
     import polars as pl
 
-MOST_ROWS = 10**15
+MAX_PLANNED_ROWS = 10**15
 #: Larger margins of proportions have no score test.
 _LARGEST_MARGIN = 1 - 1e-9
 
 
-class Proportions(NamedTuple):
+class ComparedProportions(NamedTuple):
     """Two proportions and the rows in their denominators."""
 
     first: float
@@ -36,7 +36,7 @@ class Proportions(NamedTuple):
     n_second: float
 
     @property
-    def lost(self) -> float:
+    def discreteness_loss(self) -> float:
         """The part of a gap that an exact test loses because counts are discrete."""
         return 0.5 * (1 / self.n_first + 1 / self.n_second)
 
@@ -75,7 +75,7 @@ class PowerPlan(Result):
     group_sizes : dict
         Rows of each group (for a correlation: all rows).
     standard_deviations : dict
-        By group, per row: the standard error of the metric is this over the square root of rows.
+        For each group: the standard error of its metric times the square root of its rows.
     gap : float
         The gap between two groups; with more groups, a gap that is found in any pair. With the
         goal ``"equivalence"`` the margin of `equivalence_test`.
@@ -199,16 +199,18 @@ class PowerPlan(Result):
             pair = power_of_equivalence(gap, error, self._level, proportions)
             return max(1 - self.n_comparisons * (1 - pair), 0.0)
         if proportions is None:
-            return power_of(gap, error, self._level, self.alternative)
-        return power_of(gap, error, self._level, self.alternative, exact=proportions)
+            return power_of_difference(gap, error, self._level, self.alternative)
+        return power_of_difference(gap, error, self._level, self.alternative, exact=proportions)
 
-    def _proportions(self, times: float) -> Proportions | None:
+    def _proportions(self, times: float) -> ComparedProportions | None:
         """Return the proportions of the two hardest groups, with ``times`` as many rows."""
         if self.values is None or self.shares is None:
             return None
         first, second = self._hardest
         rows = {g: times * self.shares[g] * self.group_sizes[g] for g in (first, second)}
-        return Proportions(self.values[first], rows[first], self.values[second], rows[second])
+        return ComparedProportions(
+            self.values[first], rows[first], self.values[second], rows[second]
+        )
 
     @property
     def _level(self) -> float:
@@ -243,7 +245,7 @@ class PowerPlan(Result):
             )
         rows = []
         for n in [total] if n_rows is None else n_rows:
-            n = arguments.count("n_rows", n, 2, MOST_ROWS)
+            n = arguments.count("n_rows", n, 2, MAX_PLANNED_ROWS)
             rows += [
                 {"n_rows": n, "gap": float(gap), "power": self._power(float(gap), n / total)}
                 for gap in chosen
@@ -274,24 +276,34 @@ class PowerPlan(Result):
         ]
 
 
-def power_of(
-    gap: float, error: float, level: float, alternative: str, exact: Proportions | None = None
+def power_of_difference(
+    gap: float,
+    error: float,
+    level: float,
+    alternative: str,
+    exact: ComparedProportions | None = None,
 ) -> float:
     """Return the power of a normal test, or of the exact test of two proportions.
 
-    The gap is measured in the direction of the alternative. The critical value of the exact test is
-    that of the pooled rate, and the discreteness of counts costs it (1 / n_1 + 1 / n_2) / 2 of the
-    gap, the correction of Casagrande, Pike and Smith (1978).
+    The gap is measured in the direction of the alternative. The exact test has the critical value
+    at the pooled rate, and because counts are discrete it loses (1 / n_1 + 1 / n_2) / 2 of the gap:
+    the correction of Casagrande, Pike and Smith (1978).
     """
-    lost, null = (0.0, error) if exact is None else (exact.lost, exact.pooled_error)
+    loss, null_error = (
+        (0.0, error) if exact is None else (exact.discreteness_loss, exact.pooled_error)
+    )
     two_sided = alternative == "two-sided"
-    cut = _normal_above(level / (2 if two_sided else 1)) * null
-    power = normal_cdf(standardize_gap(gap - lost - cut, error))
-    return power + normal_cdf(standardize_gap(-gap - lost - cut, error)) if two_sided else power
+    critical_gap = _normal_quantile_above(level / (2 if two_sided else 1)) * null_error
+    power = normal_cdf(standardize_gap(gap - loss - critical_gap, error))
+    return (
+        power + normal_cdf(standardize_gap(-gap - loss - critical_gap, error))
+        if two_sided
+        else power
+    )
 
 
 def power_of_equivalence(
-    margin: float, error: float, level: float, proportions: Proportions | None
+    margin: float, error: float, level: float, proportions: ComparedProportions | None
 ) -> float:
     """Return the power of two one-sided tests to show that a true gap of 0 is below a margin."""
     if margin <= 0:
@@ -299,13 +311,13 @@ def power_of_equivalence(
     low = high = error
     if proportions is not None:
         low, high = proportions.errors_at(margin)
-    z = _normal_above(level)
+    z = _normal_quantile_above(level)
     both = normal_cdf(standardize_gap(margin - z * low, error))
     both += normal_cdf(standardize_gap(margin - z * high, error))
     return max(both - 1, 0.0)
 
 
-def _normal_above(tail: float) -> float:
+def _normal_quantile_above(tail: float) -> float:
     """Return the upper quantile of the normal distribution, also for tiny tail probabilities."""
     return _native.normal_quantile(1 - tail) if 1 - tail < 1 else normal_of_tail(tail)
 

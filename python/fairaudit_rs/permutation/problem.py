@@ -19,19 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import attribute_name, group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentError
 from ..inference import mover
 from ..inference.homogeneity import Homogeneity
-from ..inference.intervals import NOTHING, Bootstrap, Interval, Pair, bootstrap_interval
+from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import SampleProportion, newcombe_interval
 from ..inference.pvalues import normal_of_level
 from ..metrics.metric import Metric
 from .excluded_groups import refuse_groups
 from .formulas import FORMULAS, FormulaMethod, log_ratio
-from .relabelling import NullAudits, ShuffledGroups, TiltedSampler
+from .simulated_groups import ShuffledGroups, SimulatedTests, TiltedSampler
 from .strata import notes_of_strata
 from .within_strata import PairWithinStrata, StratumValues
 
@@ -47,7 +47,7 @@ class Gap:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem(Value, ABC):
+class Problem(EqualByValue, ABC):
     """A metric and the groups of a test, in the order of the comparison."""
 
     metric: Metric
@@ -222,7 +222,7 @@ class Problem(Value, ABC):
         """The known range of row values, for means of unweighted, unclustered rows; else None."""
         return None
 
-    def is_melded(self, groups: Sequence[int]) -> bool:
+    def uses_melded_limits(self, groups: Sequence[int]) -> bool:
         """Return whether one of the groups needs melded limits."""
         del groups
         return False
@@ -246,7 +246,7 @@ class Problem(Value, ABC):
         """The note on tests and intervals that use melded limits."""
         return None
 
-    def why_withheld(
+    def reason_to_withhold(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
         """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
@@ -373,13 +373,13 @@ class Problem(Value, ABC):
         The normal distribution is used if there is no better formula; limits stay in the range.
         """
         if not self.metric.kind.has_gap_interval:
-            return "", NOTHING
+            return "", NO_INTERVAL
         method = next((word for word in self.interval_methods() if word in FORMULAS), "")
         if not method:
-            return method, NOTHING
+            return method, NO_INTERVAL
         low, high = self.formula(method).value(position, level)
         least, most = self.metric.range
-        return method, (max(low, least), min(high, most)) if low <= high else NOTHING
+        return method, (max(low, least), min(high, most)) if low <= high else NO_INTERVAL
 
     def shown_method(self, method: str) -> str:
         """Return the name of an interval method in results."""
@@ -396,7 +396,7 @@ class Problem(Value, ABC):
     ) -> Interval:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
         if not self.metric.kind.has_gap_interval:
-            return NOTHING
+            return NO_INTERVAL
         z = normal_of_level(level)
         if method in ("newcombe", "score"):
             entries = (self.evaluations[i] for i in pair)
@@ -420,7 +420,7 @@ class Problem(Value, ABC):
             half = z * gap.standard_error
             low, high = gap.estimate - half, gap.estimate + half
         else:
-            return NOTHING
+            return NO_INTERVAL
         return max(low, -self.bound), min(high, self.bound)
 
     def inverted(
@@ -457,7 +457,7 @@ class Problem(Value, ABC):
             for key, entry, n in zip(self.keys, self.evaluations, self.n_rows, strict=True)
         }
 
-    def equal(self, null: str) -> NullAudits:
+    def equal(self, null: str) -> SimulatedTests:
         """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         if null == "shuffle":
             return ShuffledGroups(self.test())

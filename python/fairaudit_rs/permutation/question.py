@@ -174,7 +174,7 @@ class _MetricReading:
         )
 
 
-def pose_metric(
+def prepare_question(
     table: AuditTable,
     metric: Metric,
     *,
@@ -245,7 +245,7 @@ def pose_metric(
                 # A group that nobody named, and that has no rows any more, is no error.
                 chosen = choose_groups(rows.cells, groups, reference)
             if "sample_weight" in table.roles:
-                people = {group_label(key): n for key, n in kept.people.number.items()}
+                people = {group_label(key): n for key, n in kept.people.n_people.items()}
         notes = settled.notes
     counted = cells if rows is None else rows.cells
     assert counted is not None
@@ -369,6 +369,7 @@ def _check_needs(metric: Metric, table: AuditTable) -> None:
     raise ArgumentError(
         f"{missing[0]} is None; {metric.name} needs it{hint}",
         argument=missing[0],
+        needed_by=metric.name,
         code="missing-argument",
     )
 

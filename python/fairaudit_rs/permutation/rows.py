@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from ..data.integer_codes import codes_by_unit, number_values
 from ..data.labels import GroupKey
-from ..data.numbering import number_values, of_units
 from ..data.rows import Rows
 from ..errors import ArgumentError
 from ..inference.clusters import ClusteredRatio, gap_interval
@@ -24,8 +24,14 @@ from ..metrics.metric import Metric
 from ..metrics.row_values import RatioValues, RowValues, fewer_of_labels
 from .labelled_problem import LabelledProblem
 from .melded_limits import FEWEST_DEVIATING, MeldingInputs, melding_of
-from .relabelling import NullAudits, ResampledValues, ShuffledGroups, TiltedRows, TiltedSampler
 from .row_strata import homogeneity_of_rows, rows_by_stratum
+from .simulated_groups import (
+    ResampledValues,
+    ShuffledGroups,
+    SimulatedTests,
+    TiltedRows,
+    TiltedSampler,
+)
 from .skewness import FEWEST_ANSWERED, FEWEST_CLUSTERS, SkewnessGuard, rounded_up
 from .units import ExchangeUnits, Regrouping, group_codes, make_units, places_of, positions_of
 from .within_strata import StratumValues
@@ -33,7 +39,7 @@ from .within_strata import StratumValues
 #: Below this many clusters in a group the sandwich variance is too small.
 FEW_CLUSTERS = 40
 #: Number of rows per batch.
-_PART = 1 << 16
+_BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +120,7 @@ class RowProblem(LabelledProblem):
             return ()
         cluster, n_clusters = number_values(rows.cluster)
         # Clusters in several groups raise an error when the test is made.
-        group = self.position[of_units(rows.group, cluster, n_clusters)]
+        group = self.position[codes_by_unit(rows.group, cluster, n_clusters)]
         return tuple(int(np.count_nonzero(group == i)) for i in self.everything)
 
     @cached_property
@@ -125,8 +131,8 @@ class RowProblem(LabelledProblem):
             return None
         group, n_groups = self.rows.group, len(self.keys)
         counts = np.zeros(4 * (1 + n_groups), dtype=np.int64)
-        for start in range(0, len(group), _PART):
-            part = slice(start, start + _PART)
+        for start in range(0, len(group), _BLOCK_ROWS):
+            part = slice(start, start + _BLOCK_ROWS)
             columns = {name: column[part] for name, column in self.rows.columns.items()}
             # The first position is for rows outside the compared groups.
             place = self.position[group[part]] + 1
@@ -281,7 +287,7 @@ class RowProblem(LabelledProblem):
         """The inputs of melded limits; None if no group needs them."""
         return melding_of(self) if self.scaling == "corrected" else None
 
-    def is_melded(self, groups: Sequence[int]) -> bool:
+    def uses_melded_limits(self, groups: Sequence[int]) -> bool:
         """Return whether one of the groups needs melded limits."""
         return self._melding is not None and self._melding.applies(groups)
 
@@ -296,7 +302,7 @@ class RowProblem(LabelledProblem):
 
     def melded(self, groups: Sequence[int], draws: _native.Draws, call: _native.Call) -> Any:
         """Return the melded limits of all groups; None if these groups do not need them."""
-        if self._melding is None or not self.is_melded(groups):
+        if self._melding is None or not self.uses_melded_limits(groups):
             return None
         key = (draws.n, draws.seed)
         if key not in self._limits:
@@ -337,7 +343,7 @@ class RowProblem(LabelledProblem):
         """The ratio of each group over its clusters; () without clusters or a ratio."""
         return tuple(ClusteredRatio.from_sums(above, below) for above, below in self.cluster_sums)
 
-    def why_withheld(
+    def reason_to_withhold(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
     ) -> str | None:
         """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
@@ -358,9 +364,9 @@ class RowProblem(LabelledProblem):
             return guard.reason(names, self.unit)
         return self._why_too_few(pair)
 
-    def why_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
+    def reason_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
         """Return why a gap cannot be tested, such as a group without its extreme values."""
-        reason = self.why_withheld(pair, shifts, rejected=False)
+        reason = self.reason_to_withhold(pair, shifts, rejected=False)
         if reason is not None or not self._guards(pair):
             return reason
         guard = SkewnessGuard.from_shapes(shifts.shapes)
@@ -469,7 +475,7 @@ class RowProblem(LabelledProblem):
         column = "y_true" if self.conditioning == "label" else "y_pred"
         return self.rows.columns[column].astype(np.uint32)
 
-    def equal(self, null: str) -> NullAudits:
+    def equal(self, null: str) -> SimulatedTests:
         """Return simulated audits of groups with equal metrics; null is "shuffle" or "weak"."""
         audits: ShuffledGroups | ResampledValues = self._audits(null)
         if self._melding is None:

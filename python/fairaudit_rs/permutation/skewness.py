@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.intervals import Interval
-from ..inference.pvalues import LEAST
+from ..inference.pvalues import SMALLEST_PVALUE
 
 #: Above this skewness, divided by the square root of the units, the tail of the values can be
 #: missing from a group: n < 25 G^2, Cochran's rule.
@@ -64,7 +64,7 @@ def count_tails(shifts: _native.Shifts, alternative: str, call: _native.Call) ->
 def invert_test(shifts: _native.Shifts, level: float, call: _native.Call) -> Interval:
     """Return the interval of gaps that the two-sided test does not reject; ends can be infinite."""
     # The level of simultaneous intervals can round to 1.
-    tail = max((1 - level) / 2, LEAST)
+    tail = max((1 - level) / 2, SMALLEST_PVALUE)
     return shifts.limit("greater", tail, call), shifts.limit("less", tail, call)
 
 

@@ -1,8 +1,9 @@
 """Tests whether gaps between groups exceed a tolerance, or are shown to lie within it.
 
 A `ToleranceQuestion` is a metric in the groups of an attribute. It is made in two steps:
-`pose_tolerance` finds the groups with enough eligible rows and the number of comparisons; the tests
-follow when all questions of an audit are known, because a fail is corrected for their number.
+`prepare_tolerance_question` finds the groups with enough eligible rows and the number of
+comparisons; the tests follow when all questions of an audit are known, because a fail is corrected
+for their number.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from functools import cached_property
 from typing import Any
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import group_label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
 from ..inference.required_rows import RequiredRows, rows_that_tell, times_to_show_all_within
 from ..inference.tolerance import (
-    FARTHEST_RATIO,
+    MAX_LOG_RATIO,
     Tolerance,
     TolerancePValues,
     fewest_resamples,
-    largest_refuted,
-    smallest_shown,
+    gap_lower_bound,
+    gap_upper_bound,
 )
 from ..metrics.directions import Better
 from ..metrics.metric import Metric
@@ -37,7 +38,7 @@ from .formulas import FormulaMethod
 from .inversion import InversionMethod
 from .known_range import KnownRangeMethod
 from .minimum_counts import GroupCount, MinimumCounts, counted_groups, unmeasured_groups
-from .question import PermutationQuestion, pose_metric
+from .question import PermutationQuestion, prepare_question
 from .two_one_sided import TwoOneSidedTests
 from .within_strata import PairWithinStrata
 
@@ -49,7 +50,7 @@ _ENOUGH_OF_BOOTSTRAPS = 999
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ToleranceTest(Value):
+class ToleranceTest(EqualByValue):
     """The test whether the gap of two groups is beyond a tolerance, or lies within it.
 
     The first group has the higher value for differences, and the lower one for ratios. For a
@@ -139,7 +140,7 @@ class ToleranceQuestion:
     #: All rows, also those without a group, and their total weight if rows have weights.
     n_rows: int
     weight: float | None = None
-    #: The pairs to test, by position among the groups of the posed question.
+    #: The pairs to test, by position among the groups of the prepared question.
     pairs: tuple[Pair, ...]
     #: Number of comparisons to correct the significance level for.
     n_comparisons: int
@@ -149,7 +150,7 @@ class ToleranceQuestion:
     better: Better | None = None
     #: Why the question cannot be tested, apart from the reasons of single groups.
     reason: str | None = None
-    posed: PermutationQuestion | None = None
+    prepared: PermutationQuestion | None = None
 
     @property
     def coverage(self) -> float:
@@ -163,7 +164,7 @@ class ToleranceQuestion:
     @cached_property
     def _share_compared(self) -> float:
         """The share of people in tested groups whose stratum contains two tested groups."""
-        by_stratum = None if self.posed is None else self.posed.problem.by_stratum
+        by_stratum = None if self.prepared is None else self.prepared.problem.by_stratum
         if by_stratum is None:
             return 1.0
         tested = {group.group for group in self.groups if group.is_tested}
@@ -182,11 +183,11 @@ class ToleranceQuestion:
     @cached_property
     def is_drawn(self) -> bool:
         """Return whether the tests need replicates."""
-        if not self.pairs or self.posed is None or self.tolerance is None:
+        if not self.pairs or self.prepared is None or self.tolerance is None:
             return False
-        method = deciding_method(self.posed, self.tolerance)
+        method = deciding_method(self.prepared, self.tolerance)
         return method in ("inversion", "studentized") or any(
-            map(self.posed.problem.is_melded, self.pairs)
+            map(self.prepared.problem.uses_melded_limits, self.pairs)
         )
 
     def check_resamples(self, n_resamples: int, n_tests: int, alpha: float) -> None:
@@ -249,7 +250,7 @@ class ToleranceQuestion:
         """
         if not self.pairs:
             return ()
-        assert self.posed is not None
+        assert self.prepared is not None
         assert self.tolerance is not None
         run = _Run(
             question=self,
@@ -264,7 +265,7 @@ class ToleranceQuestion:
         return tuple(run.test(pair) for pair in self.pairs)
 
 
-def pose_tolerance(
+def prepare_tolerance_question(
     table: AuditTable,
     metric: Metric,
     tolerance: Tolerance | None,
@@ -283,7 +284,7 @@ def pose_tolerance(
     others are compared with, or "highest" or "best". ``better``: whether higher or lower values
     are better. ``one_sided``: a ratio to a fixed reference counts in that direction only. Without
     ``has_pass`` there are no pairs that are only needed for a pass. Other options are those of
-    `pose_metric`.
+    `prepare_question`.
     """
     counted = table.cells(columns=())
     sizes = counted.group_sizes()
@@ -291,7 +292,9 @@ def pose_tolerance(
     weights, weight = _weights_of(table)
 
     def untestable(
-        reason: str, of_groups: Sequence[GroupCount] = (), posed: PermutationQuestion | None = None
+        reason: str,
+        of_groups: Sequence[GroupCount] = (),
+        prepared: PermutationQuestion | None = None,
     ) -> ToleranceQuestion:
         return ToleranceQuestion(
             metric=metric,
@@ -302,7 +305,7 @@ def pose_tolerance(
             pairs=(),
             n_comparisons=0,
             reason=reason,
-            posed=posed,
+            prepared=prepared,
         )
 
     wanted = list(sizes) if groups is None else list(groups)
@@ -316,7 +319,7 @@ def pose_tolerance(
         return untestable(f"{len(wanted)} group{'' if len(wanted) == 1 else 's'}", only)
     fixed = None if reference in (HIGHEST, BEST) else reference
     try:
-        posed = pose_metric(
+        prepared = prepare_question(
             table,
             metric,
             groups=groups,
@@ -330,15 +333,15 @@ def pose_tolerance(
             raise
         without = unmeasured_groups(sizes, error.reasons, groups, weights)
         return untestable("fewer than two groups in which it has a value", without)
-    of_groups = counted_groups(posed, minimum, posed.people or weights)
+    of_groups = counted_groups(prepared, minimum, prepared.people or weights)
     if tolerance is None:
-        return untestable("no threshold", of_groups, posed)
-    method = deciding_method(posed, tolerance)
+        return untestable("no threshold", of_groups, prepared)
+    method = deciding_method(prepared, tolerance)
     if method is None:
         what = f"ratios of {metric.name}" if tolerance.scale == "ratio" else metric.name
-        kind = "within strata" if posed.problem.stratified else "of a tolerance"
-        return untestable(f"there is no reliable test {kind} for {what}", of_groups, posed)
-    compared = compared_pairs(posed, of_groups, reference, better, has_pass)
+        kind = "within strata" if prepared.problem.stratified else "of a tolerance"
+        return untestable(f"there is no reliable test {kind} for {what}", of_groups, prepared)
+    compared = compared_pairs(prepared, of_groups, reference, better, has_pass)
     of_ratio = one_sided and fixed is not None and tolerance.scale == "ratio"
     return ToleranceQuestion(
         metric=metric,
@@ -351,13 +354,13 @@ def pose_tolerance(
         pass_only=compared.pass_only,
         better=better if of_ratio else None,
         reason=None if compared.pairs else f"fewer than two groups with {minimum.requirement}",
-        posed=posed,
+        prepared=prepared,
     )
 
 
-def deciding_method(posed: PermutationQuestion, tolerance: Tolerance) -> str | None:
+def deciding_method(prepared: PermutationQuestion, tolerance: Tolerance) -> str | None:
     """Return the method that decides the verdict; None if no method keeps its level."""
-    problem = posed.problem
+    problem = prepared.problem
     if problem.metric.kind.why_no_intervals is not None:
         return None
     if tolerance.scale == "ratio" and not problem.has_ratios:
@@ -375,7 +378,7 @@ def _weights_of(table: AuditTable) -> tuple[dict[Any, float], float | None]:
     if "sample_weight" not in table.roles:
         return {}, None
     people = table.people
-    return {group_label(key): weight for key, weight in people.number.items()}, people.total
+    return {group_label(key): weight for key, weight in people.n_people.items()}, people.total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -393,8 +396,8 @@ class _Run:
 
     @property
     def _posed(self) -> PermutationQuestion:
-        assert self.question.posed is not None
-        return self.question.posed
+        assert self.question.prepared is not None
+        return self.question.prepared
 
     @cached_property
     def _groups(self) -> dict[Any, GroupCount]:
@@ -453,12 +456,12 @@ class _Run:
             if pair in self.question.pass_only:
                 return 1.0
             if better is not None:
-                return tails(distance).p_beyond(better == "higher")
+                return tails(distance).p_for_beyond(better == "higher")
             return tails(distance).p_fail(is_above)
 
         def p_pass(distance: float) -> float:
             if better is not None:
-                return tails(distance).p_not_beyond(better == "higher")
+                return tails(distance).p_for_not_beyond(better == "higher")
             return tails(distance).p_pass
 
         at = tolerance.distance
@@ -474,9 +477,9 @@ class _Run:
                 # Ratios above 1 matter too: they are negative distances.
                 above = max(math.log(estimate), 0.0) if estimate > 0 else 0.0
                 if p_fail(0.0) > each:
-                    least = -smallest_shown(lambda x: p_fail(-x), each, above, FARTHEST_RATIO)
+                    least = -gap_upper_bound(lambda x: p_fail(-x), each, above, MAX_LOG_RATIO)
                 if not p_pass(0.0) > self.alpha:
-                    most = -largest_refuted(lambda x: p_pass(-x), self.alpha, above)
+                    most = -gap_lower_bound(lambda x: p_pass(-x), self.alpha, above)
             # Avoid rounding: the bounds must agree with the verdicts at the tolerance.
             least = (max if rejects_at(p_fail(at), each) else min)(least, at)
             most = (min if rejects_at(p_pass(at), self.alpha) else max)(most, at)
@@ -495,8 +498,8 @@ class _Run:
             p_fail=p_fail(at),
             p_pass=p_pass(at),
             p_equal=math.nan if unknown else min(map(tails(0.0).p_fail, (True, False))),
-            least=tolerance.at(least),
-            most=tolerance.at(most),
+            least=tolerance.value_at_distance(least),
+            most=tolerance.value_at_distance(most),
             method=self._method(pair),
             reason=tests.explain_untestable(pair) if unknown else None,
             within=within,
@@ -513,7 +516,7 @@ class _Run:
             if pair in self.question.pass_only:
                 return 0.0
             known = formula.shown_beyond(pair, each, self.tolerance.scale)
-        return largest_refuted(p_fail, each, observed) if known is None else min(known, observed)
+        return gap_lower_bound(p_fail, each, observed) if known is None else min(known, observed)
 
     def _most(self, pair: Pair, p_pass: Callable[[float], float], observed: float) -> float:
         """Return the upper bound of the distance: the largest one that the data allow."""
@@ -522,17 +525,17 @@ class _Run:
         if formula is not None and self.question.better is None:
             known = formula.shown_within(pair, self.alpha, scale)
         if known is None:
-            return smallest_shown(p_pass, self.alpha, min(observed, widest), widest)
+            return gap_upper_bound(p_pass, self.alpha, min(observed, widest), widest)
         return min(known, widest)
 
     def _has_few_clusters(self, pair: Pair) -> bool:
         """Return whether there are so few clusters that melded limits are used."""
         problem = self._posed.problem
-        return problem.unit == "clusters" and problem.is_melded(pair)
+        return problem.unit == "clusters" and problem.uses_melded_limits(pair)
 
     def _method(self, pair: Pair) -> str:
         problem = self._posed.problem
-        if problem.is_melded(pair):
+        if problem.uses_melded_limits(pair):
             return str(problem.melding_method)
         return str(deciding_method(self._posed, self.tolerance))
 
@@ -541,7 +544,7 @@ class _Run:
         """The largest possible distance."""
         problem = self._posed.problem
         if self.tolerance.scale == "ratio":
-            return FARTHEST_RATIO
+            return MAX_LOG_RATIO
         bound = problem.bound
         if math.isinf(bound) and problem.known_range is not None:
             low, high = problem.known_range
@@ -554,8 +557,8 @@ class _Run:
         if distance >= 1 and tolerance.scale == "difference" and problem.is_proportion:
             # A difference of proportions is always at most 1.
             return TolerancePValues(0.0, 1.0, 1.0, 0.0)
-        margin = tolerance.at(distance)
-        return self._tests.test_pair(pair, max(margin, math.exp(-FARTHEST_RATIO))).tails
+        margin = tolerance.value_at_distance(distance)
+        return self._tests.test_pair(pair, max(margin, math.exp(-MAX_LOG_RATIO))).tails
 
     def _observe(self, pair: Pair) -> tuple[float, float, bool, float]:
         """Return the gap, its standard error, whether it is positive, and its distance from 0."""
@@ -570,7 +573,7 @@ class _Run:
         low, high = sorted(values)
         ratio = low / high if high > 0 else math.nan
         if not ratio > 0:
-            return ratio, math.nan, values[0] >= values[1], FARTHEST_RATIO
+            return ratio, math.nan, values[0] >= values[1], MAX_LOG_RATIO
         log, error = problem.log_ratio(pair)
         return ratio, ratio * error, log >= 0, abs(log)
 
@@ -585,7 +588,7 @@ class _Run:
         above, below = values if self.question.better == "higher" else reversed(values)
         if not (above > 0 and below > 0):
             ratio = 0.0 if below > 0 else math.nan
-            return ratio, math.nan, False, FARTHEST_RATIO
+            return ratio, math.nan, False, MAX_LOG_RATIO
         ratio = above / below
         _, error = self._posed.problem.log_ratio(pair)
         return ratio, ratio * error, ratio >= 1, max(-math.log(ratio), 0.0)

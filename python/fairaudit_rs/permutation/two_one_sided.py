@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ..inference.intervals import Bootstrap, Pair, studentize
-from .formulas import NOTHING_KNOWN, FormulaMethod, MarginTest, log_ratio, log_ratios
+from .formulas import UNKNOWN_MARGIN_TEST, FormulaMethod, MarginTest, log_ratio, log_ratios
 from .problem import Problem
 from .strata import share_strata, why_unshared
 
@@ -43,13 +43,13 @@ class TwoOneSidedTests:
         of_ratio = self.scale == "ratio"
         allows_zero = self.formula is not None and self.formula.allows_ratio_of_zero
         if of_ratio and not allows_zero and not self._above_zero(pair):
-            return NOTHING_KNOWN
+            return UNKNOWN_MARGIN_TEST
         if self.formula is not None:
-            return self.formula.margins(pair, margin, self.scale)
+            return self.formula.margin_test(pair, margin, self.scale)
         assert replicates is not None
         if not all(problem.evaluations[i].variance > 0 for i in pair):
             # A variance of 0 is not precision: a few rows can agree by chance.
-            return NOTHING_KNOWN
+            return UNKNOWN_MARGIN_TEST
         if of_ratio:
             estimate, error = log_ratio(problem, pair)
             values, variances = log_ratios(replicates, pair)
@@ -76,7 +76,7 @@ class TwoOneSidedTests:
             return SENTENCES["no_ratio"].format(
                 metric=problem.metric.name, values=values, first=first, second=second
             )
-        unknown = None if self.formula is None else self.formula.why_unknown(pair)
+        unknown = None if self.formula is None else self.formula.reason_unknown(pair)
         if unknown is not None:
             return SENTENCES["nothing_known"].format(
                 scale=what, first=first, second=second, reason=unknown

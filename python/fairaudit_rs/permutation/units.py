@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.cells import Cells
 from ..data.groups import group_label, group_name
+from ..data.integer_codes import codes_by_unit, differing_rows, number_values
 from ..data.labels import GroupKey
-from ..data.numbering import differing_rows, number_values, of_units
 from ..data.rows import Rows
 from ..data.sums import sums_of
 from ..errors import DataError
@@ -107,7 +107,7 @@ def make_units(
         return ExchangeUnits(codes, stratum, None if own_strata is None else own_strata[keep], None)
     # Clusters of the kept rows, numbered in order.
     cluster, n_clusters = number_values(rows.cluster[keep])
-    group = of_units(codes, cluster, n_clusters)
+    group = codes_by_unit(codes, cluster, n_clusters)
     differs = differing_rows(codes, cluster, group)
     if differs.any():
         first = int(differs.argmax())
@@ -124,7 +124,7 @@ def make_units(
         )
     if stratum is None:
         return ExchangeUnits(group, None, None, cluster)
-    unit_stratum = of_units(stratum, cluster, n_clusters)
+    unit_stratum = codes_by_unit(stratum, cluster, n_clusters)
     differs = differing_rows(stratum, cluster, unit_stratum)
     if differs.any():
         raise DataError(

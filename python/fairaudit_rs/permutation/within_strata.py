@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..inference.homogeneity import Homogeneity
@@ -69,7 +69,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StratumGap(Value):
+class StratumGap(EqualByValue):
     """Two groups in one stratum."""
 
     stratum: Any
@@ -88,7 +88,7 @@ class StratumGap(Value):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairWithinStrata(Value):
+class PairWithinStrata(EqualByValue):
     """The values of two groups within strata, with the strata that they come from."""
 
     names: tuple[str, ...]
@@ -160,7 +160,7 @@ def stratum_name(names: tuple[str, ...], stratum: Any) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StratumValues(Value):
+class StratumValues(EqualByValue):
     """A metric by stratum and group; NaN if a group has no value in a stratum."""
 
     names: tuple[str, ...]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..inference.proportions import SampleProportion
 from .notions import RATES
 
@@ -28,7 +28,7 @@ def by_unit(values: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RateCriterion(Value):
+class RateCriterion(EqualByValue):
     """Two sets of units whose rates must be equal; the gap is ``first`` minus ``second``."""
 
     label: int | None
@@ -46,7 +46,7 @@ class RateCriterion(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class CriteriaTolerance(Value):
+class CriteriaTolerance(EqualByValue):
     """The bounds between which the criteria count as fair; both 0 without a tolerance."""
 
     low: Array

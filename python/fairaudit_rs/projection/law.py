@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.pvalues import LEAST
+from ..inference.pvalues import SMALLEST_PVALUE
 from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance, Curvature
 from .problem import BANDWIDTHS, Criteria
@@ -81,7 +81,7 @@ class LimitTest:
             return cls(pvalue=1.0, critical_value=critical, effective_rows=rows)
         tails = [law.tail(statistic) for law in laws]
         sensitivity = tuple(
-            (factor * curvature.bandwidth, max(found.tail, LEAST))
+            (factor * curvature.bandwidth, max(found.tail, SMALLEST_PVALUE))
             for factor, found in zip(BANDWIDTHS, tails, strict=True)
         )
         pvalue = sensitivity[1][1]

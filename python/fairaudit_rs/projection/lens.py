@@ -14,8 +14,8 @@ from ..data.groups import attribute_name
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
-from ..inference.pvalues import LEAST
-from ..literals import Alternative, Attributes, Missing, NotionName, ProjectionCalibration
+from ..inference.pvalues import SMALLEST_PVALUE
+from ..literals import Alternative, AttributeCombination, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
 from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance
@@ -41,7 +41,7 @@ def projection_test(
     sensitive_features: Any = None,
     data: Any = None,
     notion: NotionName | Notion = "equal_opportunity",
-    attributes: Attributes = "crossed",
+    attributes: AttributeCombination = "crossed",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     epsilon: float | Sequence[float] | None = None,
@@ -223,7 +223,7 @@ def project_table(
     *,
     model: Distances | None = None,
     threshold: float = 0.5,
-    attributes: Attributes = "crossed",
+    attributes: AttributeCombination = "crossed",
     groups: Sequence[Any] | None = None,
     reference: Any = None,
     epsilon: float | Sequence[float] | None = None,
@@ -381,7 +381,7 @@ def _warnings(
         )
     if test.note is not None:
         warnings.append(test.note)
-    if test.pvalue == LEAST:
+    if test.pvalue == SMALLEST_PVALUE:
         warnings.append("p is below the smallest number that can be told from 0")
     if calibration == "asymptotic" and test.inconclusive is None:
         verdicts = {rejects_at(pvalue, alpha) for _, pvalue in test.sensitivity}

@@ -105,7 +105,7 @@ class Moves(Serializable):
         default=unknown_destination, repr=False, compare=False
     )
 
-    _bulky = frozenset({"_compute_x"})
+    _not_in_dict = frozenset({"_compute_x"})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle: the destinations, not the model and data behind them."""

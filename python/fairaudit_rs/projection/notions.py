@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 
 #: The labels for which the rates of the groups must be equal; None: all rows together.
@@ -31,7 +31,7 @@ Phi = Callable[[Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class Notion(Value):
+class Notion(EqualByValue):
     """A user-defined notion: a model is fair if ``E[C(X) phi(U, E[U])]`` is 0.
 
     Parameters
@@ -142,7 +142,7 @@ class Notion(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class NotionValues(Value):
+class NotionValues(EqualByValue):
     """The values of phi, the linearised criteria, and the gaps: the criteria themselves."""
 
     phi: Array

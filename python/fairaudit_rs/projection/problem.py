@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..data.groups import attribute_name, group_name
 from ..inference.proportions import SampleProportion
 from ..inference.pvalues import upper_tail
@@ -34,7 +34,7 @@ _MOST_CELLS = 4_096
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Criteria(Value, ABC):
+class Criteria(EqualByValue, ABC):
     """The criteria and their rows."""
 
     rows: MarginRows

@@ -21,7 +21,7 @@ from ..data.labels import GroupKey, Label
 from ..data.rows import EncodedRows
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
-from ..literals import Attributes
+from ..literals import AttributeCombination
 from ..models.distances import Distances, margins_of_scores
 from .criteria import NO_CELL, RateCriterion, by_unit
 from .moves import Moves, unknown_destination
@@ -188,7 +188,7 @@ def pose_notion(
     ``distances`` are those of the table, if they come from a model. ``exchanging``: whether
     decisions will be permuted within the strata of a user's `Notion`.
     """
-    arguments.choice("attributes", attributes, get_args(Attributes))
+    arguments.choice("attributes", attributes, get_args(AttributeCombination))
     threshold = arguments.finite("threshold", threshold)
     table = table.loaded("projection_test")
     if "y_score" not in table.roles and threshold != 0.5:
@@ -272,6 +272,7 @@ def _check_roles(
             f"y_true is None, but the notion {notion!r} needs labels. Pass y_true=.",
             argument="y_true",
             code="missing-argument",
+            needed_by=f"the notion {notion!r}",
         )
 
 
@@ -487,7 +488,7 @@ def _strata(notion: Notion, n_rows: int) -> NDArray[np.uint32] | None:
             f"strata has {len(column):,} rows; the data have {n_rows:,}. Pass one stratum per row.",
             argument="strata",
         )
-    return ArraySource({"strata": column}).units(["strata"], ["strata"])
+    return ArraySource({"strata": column}).cluster_codes(["strata"], ["strata"])
 
 
 def _crossed_criteria(

@@ -123,7 +123,7 @@ class ProjectionResult(Finding):
     histogram_limit: float
     null_distribution: NDArray[np.float64]
 
-    _bulky = Finding._bulky | {"moves", "histogram"}
+    _not_in_dict = Finding._not_in_dict | {"moves", "histogram"}
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

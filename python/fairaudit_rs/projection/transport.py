@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native, linear_programs
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 
 #: Breakpoints of each cell in the first program, and those added around each solution.
 _POINTS = 33
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MarginRows(Value):
+class MarginRows(EqualByValue):
     """The rows for the native module; the cell of a row is ``2 * unit + decision``.
 
     The arrays are read-only.

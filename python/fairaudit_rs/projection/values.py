@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..inference.intervals import NOTHING, range_of_pairs
+from ..inference.intervals import NO_INTERVAL, range_of_pairs
 from ..inference.proportions import newcombe_interval, wilson_interval
 from .criteria import CriteriaTolerance
 from .moves import Moves
@@ -42,7 +42,7 @@ def _value(
     first_value, second_value = described.rates
     shares = described.shares or ()
     used = [share.n_rows for share in shares] or [math.nan] * 2
-    of_values = [wilson_interval(*share, z) for share in shares] or [NOTHING] * 2
+    of_values = [wilson_interval(*share, z) for share in shares] or [NO_INTERVAL] * 2
     return CriterionValue(
         name=described.name,
         attribute=described.attribute,

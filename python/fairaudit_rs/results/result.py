@@ -44,10 +44,10 @@ class Serializable:
     """A dataclass that can be converted to a dict for JSON, and back."""
 
     #: Fields that dicts do not contain: one number per replicate or row, data and models.
-    _bulky: ClassVar[frozenset[str]] = frozenset()
-    #: Bulky fields that ``==`` ignores.
-    _uncompared: ClassVar[frozenset[str]] = frozenset()
-    #: Cached properties that dicts contain, because they depend on bulky fields.
+    _not_in_dict: ClassVar[frozenset[str]] = frozenset()
+    #: Those of them that ``==`` ignores.
+    _not_compared: ClassVar[frozenset[str]] = frozenset()
+    #: Cached properties that dicts contain, because they depend on fields that dicts omit.
     _derived: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Serializable:
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": type(self).__name__,
-            **encode_fields(self, self._bulky),
+            **encode_fields(self, self._not_in_dict),
             **{name: encode_value(getattr(self, name), hint) for name, hint in derived.items()},
         }
 
@@ -82,7 +82,7 @@ class Serializable:
                 raise DataError(
                     f"{name} is {content.get(name)!r}; accepted: {wanted!r}", argument="content"
                 )
-        known = decode_fields(cls, content, cls._bulky)
+        known = decode_fields(cls, content, cls._not_in_dict)
         for name, hint in _types_of(cls).items():
             known[name] = decode_entry(content, name, hint)
         result = object.__new__(cls)
@@ -90,14 +90,15 @@ class Serializable:
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Return whether two results are equal, including bulky fields if both have them.
+        """Return whether two results are equal.
 
-        So a result from a dict equals its original.
+        Fields that dicts omit are compared only if both have them, so a result from a dict equals
+        its original.
         """
         if type(self) is not type(other):
             return NotImplemented
         assert isinstance(other, Serializable)
-        shared = (self._bulky - self._uncompared) & vars(self).keys() & vars(other).keys()
+        shared = (self._not_in_dict - self._not_compared) & vars(self).keys() & vars(other).keys()
         return self.to_dict() == other.to_dict() and all(
             are_equal(vars(self)[name], vars(other)[name]) for name in shared
         )
@@ -110,7 +111,7 @@ class Serializable:
         def __getattr__(self, name: str) -> Any:
             """Explain why a field that dicts do not contain is missing."""
             # A property that needs a missing field also ends here, under its own name.
-            absent = self._bulky - vars(self).keys()
+            absent = self._not_in_dict - vars(self).keys()
             if name in absent or (absent and hasattr(type(self), name)):
                 raise NotStoredError(
                     f"{name} is not there: this {type(self).__name__} came from a dict, which "
@@ -171,7 +172,7 @@ def from_dict(content: Mapping[str, Any]) -> Any:
 class Result(Serializable):
     """Base class of all results of public functions."""
 
-    _bulky = frozenset({"null_distribution", "null_probabilities"})
+    _not_in_dict = frozenset({"null_distribution", "null_probabilities"})
 
     def __hash__(self) -> int:
         return hash((type(self), self.summary()))

@@ -47,7 +47,7 @@ def audit(counts=PAIRS, **options):
     return BiasAudit(
         date="2026-11-20",
         source="applications",
-        tables=impact_tables(counts, of=of, is_unknown=unknown, **options),
+        tables=impact_tables(counts, column_of_kind=of, is_unknown=unknown, **options),
         columns=of,
     )
 
@@ -130,7 +130,7 @@ class TestKnownValues:
         assert above_median(scores).tolist() == [False, False, False, False, True]
         # At least the median is the broken variant: four of five would be above.
         assert above_median([1, 2, 3, 4]).tolist() == [False, False, True, True]
-        with pytest.raises(DataError, match="scores are missing or empty"):
+        with pytest.raises(DataError, match="scores must be one number per person"):
             above_median([0.1, np.nan])
 
 

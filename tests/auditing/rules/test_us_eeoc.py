@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import fairaudit_rs as fa
-from fairaudit_rs.auditing.rules.us_eeoc import CELLS, impact_ratios
+from fairaudit_rs.auditing.rules.us_eeoc import OUTCOMES, impact_ratios
 from fairaudit_rs.errors import ArgumentError
 
 #: Of loanapp, logistic regression: verdicts 5.1.
@@ -52,11 +52,11 @@ class TestKnownValues:
     def test_four_cells_of_words(self, counts, cell):
         [row] = impact_ratios(counts)
         assert (row.flagged, row.significant) == cell
-        assert row.words == CELLS[cell]
+        assert row.words == OUTCOMES[cell]
         assert row.words in str(row)
 
     def test_words_promise_nothing(self):
-        for words in (*CELLS.values(), str(impact_ratios(LOANS)[0])):
+        for words in (*OUTCOMES.values(), str(impact_ratios(LOANS)[0])):
             assert "pass" not in words.lower()
 
     def test_exactly_four_fifths_is_not_below(self):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...arguments import suggest_nearest
 from ...errors import DataError, FairAuditError
-from ..criterion import suggest_nearest
 from ..refusals import reason_of
 from .nyc_ll144 import RACE, RATES, SEX, BiasAudit, ImpactTable, Kind, above_median, impact_tables
 
@@ -56,7 +56,7 @@ def bias_audit(table: AuditTable, policy: Policy, pos_label: Label) -> BiasAudit
             continue
         tables += impact_tables(
             counts,
-            of=columns,
+            column_of_kind=columns,
             kind=kind,
             leave_out=bool(options.get("leave_out", False)),
             is_unknown=policy.is_unknown,

@@ -48,7 +48,7 @@ def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
     ]
 
 
-def own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
+def notes_of_own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
     """Yield a warning for groups below the minimum size, which the rule reports all the same."""
     for attribute in () if report is None else report.attributes:
         groups = {row.group: row.total for row in attribute.rows_of_counts}

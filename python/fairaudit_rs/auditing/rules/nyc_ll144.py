@@ -21,7 +21,7 @@ from ..sentences import fill_part, fill_sentence
 from .counts import Counts, SelectionCount, check_counts, highest_rate_group
 
 #: Categories below this share of the data may be excluded from the ratios.
-SMALL = Fraction(2, 100)
+SMALL_SHARE = Fraction(2, 100)
 Kind = Literal["selection", "scoring"]
 #: The name of the rate, for tools that select and tools that score.
 RATES: Mapping[Kind, str] = {"selection": "selection rate", "scoring": "scoring rate"}
@@ -34,7 +34,7 @@ NOBODY: Mapping[Kind, str] = {
 SEX, RACE = "sex", "race or ethnicity"
 #: The additional ratios if the category with the highest rate is small.
 _BOTH = ("ratio with small categories", "ratio without small categories")
-REASON = "fewer than 2 % of the people of this table"
+SMALL_REASON = "fewer than 2 % of the people of this table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +264,7 @@ def above_median(scores: ArrayLike) -> NDArray[np.bool_]:
     found = np.asarray(scores, dtype=np.float64)
     if found.ndim != 1 or not len(found) or np.isnan(found).any():
         raise DataError(
-            "scores are missing or empty; accepted: a number for every person", argument="scores"
+            "scores must be one number per person, without missing values", argument="scores"
         )
     return np.asarray(found > np.median(found))
 
@@ -300,7 +300,7 @@ def impact_table(
     groups = check_counts(counts, groups=0)
     arguments.choice("kind", kind, RATES)
     everybody = sum(count.total for count in groups.values())
-    small = {group for group, count in groups.items() if count.total < SMALL * everybody}
+    small = {group for group, count in groups.items() if count.total < SMALL_SHARE * everybody}
     # If all categories are small, none is excluded.
     excluded = small if arguments.flag("leave_out", leave_out) and small != {*groups} else set()
     compared = {group: count for group, count in groups.items() if group not in excluded}
@@ -313,7 +313,7 @@ def impact_table(
     for group, count in groups.items():
         reason = ""
         if group in small:
-            reason = f"{'left out' if group in excluded else 'may be left out'}: {REASON}"
+            reason = f"{'left out' if group in excluded else 'may be left out'}: {SMALL_REASON}"
         ratio = math.nan
         if group not in excluded and highest_rate:
             ratio = count.rate / highest_rate
@@ -360,7 +360,7 @@ def _or_none(ratio: float) -> float | None:
 def impact_tables(
     counts: Mapping[tuple[Any, ...], tuple[int, int]],
     *,
-    of: Mapping[str, str],
+    column_of_kind: Mapping[str, str],
     kind: Kind = "selection",
     leave_out: bool = False,
     is_unknown: Callable[[Any], bool] = lambda label: label is None,
@@ -381,16 +381,18 @@ def impact_tables(
     """
     people = check_counts(counts, groups=1)
     for key in people:
-        if not isinstance(key, tuple) or len(key) != len(of):
+        if not isinstance(key, tuple) or len(key) != len(column_of_kind):
             raise DataError(
-                f"counts has the group {key!r}; accepted: tuples of {' and '.join(of)}",
+                f"counts has the group {key!r}; accepted: tuples of {' and '.join(column_of_kind)}",
                 argument="counts",
             )
     tables = []
-    for names in dict.fromkeys([*((name,) for name in of), tuple(of)]):
+    for names in dict.fromkeys([*((name,) for name in column_of_kind), tuple(column_of_kind)]):
         n_unknown, known = 0, dict[Any, SelectionCount]()
         for key, count in people.items():
-            chosen = tuple(part for part, name in zip(key, of, strict=True) if name in names)
+            chosen = tuple(
+                part for part, name in zip(key, column_of_kind, strict=True) if name in names
+            )
             if any(map(is_unknown, chosen)):
                 n_unknown += count.total
                 continue
@@ -405,7 +407,7 @@ def impact_tables(
             kind=kind,
             leave_out=leave_out,
             n_unknown=n_unknown,
-            attribute=attribute_name([of[name] for name in names]),
+            attribute=attribute_name([column_of_kind[name] for name in names]),
         )
         tables.append(table)
     return tuple(tables)

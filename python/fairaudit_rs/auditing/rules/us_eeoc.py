@@ -44,7 +44,7 @@ from .counts import (
 FOUR_FIFTHS = Fraction(4, 5)
 #: The four outcomes: whether the ratio is below 4/5, and whether the rates differ significantly
 #: after the adjustment for all comparisons.
-CELLS = {
+OUTCOMES = {
     (True, True): "below four fifths, and the rates differ significantly: flag",
     (True, False): "below four fifths, but the rates do not differ significantly: flag by the "
     "ratio alone",
@@ -70,7 +70,7 @@ class ImpactRatio:
     interval: tuple[float, float]
     #: Whether the ratio is below 4/5, compared exactly.
     flagged: bool
-    #: The pooled z statistic of equal rates ("two or three standard deviations").
+    #: The pooled z statistic of equal rates (the "two or three standard deviations" of courts).
     z: float
     #: The p-value of equal rates, not adjusted.
     pvalue: float
@@ -93,7 +93,7 @@ class ImpactRatio:
     reason: str = ""
 
     def best(self, attribute: str = "") -> str:
-        """Return the group with the highest rate for a sentence."""
+        """Return the group with the highest rate, as a sentence names it."""
         people = f"{format_percent(self.reference_rate)} of {self.reference_total:,}"
         return f"{group_name(self.reference, attribute)} ({people})"
 
@@ -101,7 +101,7 @@ class ImpactRatio:
         return self.in_words()
 
     def in_words(self, attribute: str = "") -> str:
-        """Return the group as a sentence; bare numbers are named after their attribute."""
+        """Return the comparison as a sentence; the attribute is named if the group is a number."""
         name = group_name(self.group, attribute)
         if self.reason:
             return fill_sentence("nobody_selected", group=name, too_few="")
@@ -125,7 +125,7 @@ class ImpactRatio:
         )
 
     def _test(self) -> str:
-        """Return the test of equal rates for a sentence."""
+        """Return the test of equal rates, as a sentence names it."""
         test = f"the {self.method}"
         if self.is_exact:
             test = f"{self.method}, as equal rates expect fewer than {FEW} people in a cell"
@@ -177,52 +177,54 @@ data do not rule out a true ratio of 0.80 or more (95 % confidence)
     level = arguments.check(alpha=alpha, confidence_level=confidence_level)
     groups = check_counts(counts)
     n = pair_count(len(groups)) if n_comparisons is None else n_comparisons
-    best = highest_rate_group(groups)
+    highest_group = highest_rate_group(groups)
     return [
-        _against(group, count, best, groups[best], level, n)
+        _compare_with_highest(group, count, highest_group, groups[highest_group], level, n)
         for group, count in groups.items()
-        if group != best
+        if group != highest_group
     ]
 
 
-def _against(
+def _compare_with_highest(
     group: Any,
     count: SelectionCount,
-    best: Any,
-    top: SelectionCount,
+    highest_group: Any,
+    highest: SelectionCount,
     level: arguments.CheckedArguments,
     n_comparisons: int,
 ) -> ImpactRatio:
     """Compare a group with the one of the highest rate."""
-    measured = top.selected > 0
-    test = equal_rates_test(count, top) if measured else EqualityTest(math.nan, math.nan, "")
-    flagged = count.exact < FOUR_FIFTHS * top.exact
-    adjusted = bonferroni_pvalue(test.pvalue, n_comparisons)
+    has_ratio = highest.selected > 0
+    test = equal_rates_test(count, highest) if has_ratio else EqualityTest(math.nan, math.nan, "")
+    flagged = count.exact < FOUR_FIFTHS * highest.exact
+    adjusted_pvalue = bonferroni_pvalue(test.pvalue, n_comparisons)
     # The score test of a true ratio of 4/5 or more; its statistic falls as the ratio grows.
-    score = ratio_score(*count, *top, float(FOUR_FIFTHS))
-    at_least = bonferroni_pvalue(score.less, n_comparisons)
-    significant = rejects_at(adjusted, level.alpha)
+    score = ratio_score(*count, *highest, float(FOUR_FIFTHS))
+    ratio_pvalue = bonferroni_pvalue(score.less, n_comparisons)
+    significant = rejects_at(adjusted_pvalue, level.alpha)
     return ImpactRatio(
         group=group,
-        reference=best,
+        reference=highest_group,
         selected=count.selected,
         total=count.total,
-        reference_total=top.total,
+        reference_total=highest.total,
         rate=count.rate,
-        reference_rate=top.rate,
-        ratio=count.rate / top.rate if measured else math.nan,
-        interval=ratio_interval(count.share, top.share, normal_of_level(level.confidence_level)),
+        reference_rate=highest.rate,
+        ratio=count.rate / highest.rate if has_ratio else math.nan,
+        interval=ratio_interval(
+            count.share, highest.share, normal_of_level(level.confidence_level)
+        ),
         flagged=flagged,
         z=test.z,
         pvalue=test.pvalue,
-        adjusted_pvalue=adjusted,
+        adjusted_pvalue=adjusted_pvalue,
         method=test.method,
         n_comparisons=n_comparisons,
         alpha=level.alpha,
         significant=significant,
-        words=CELLS[flagged, significant] if measured else "",
-        shortfall=selection_shortfall(count, top, FOUR_FIFTHS),
-        confidence_below=1 - at_least,
-        rules_out=rejects_at(at_least, level.alpha),
-        reason="" if measured else "nobody is selected in any group",
+        words=OUTCOMES[flagged, significant] if has_ratio else "",
+        shortfall=selection_shortfall(count, highest, FOUR_FIFTHS),
+        confidence_below=1 - ratio_pvalue,
+        rules_out=rejects_at(ratio_pvalue, level.alpha),
+        reason="" if has_ratio else "nobody is selected in any group",
     )

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..data.columns import Column, EncodedColumn
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
-from .features import Feature, Kind
+from .feature import Feature, Kind
 from .levels import (
     check_levels,
     levels_of,
     name_of_missing,
     ordered_levels,
     present_levels,
-    without_wide_text,
+    with_text_codes,
 )
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ Rows = NDArray[np.int64]
 NativeColumn: TypeAlias = NDArray[Any] | tuple[NDArray[np.uint32], list[float]] | tuple[Floats, int]
 
 
-class Code(Protocol):
+class FeatureEncoding(Protocol):
     """The encoding of one feature as columns."""
 
     @property
@@ -58,7 +58,7 @@ class Code(Protocol):
         ...
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """For each native column that has two values, the raw value that is encoded as 1."""
         ...
 
@@ -68,7 +68,7 @@ class Code(Protocol):
 
 
 @dataclass(frozen=True)
-class NumberCode:
+class NumberEncoding:
     """A numeric feature.
 
     Two distinct values are encoded as 0 (the lower) and 1 (the higher); otherwise the numbers are
@@ -79,12 +79,12 @@ class NumberCode:
     kind: Kind
     levels: tuple[str, ...]
     #: The two values of a binary feature; with 0 and 1 the numbers are unchanged.
-    ends: tuple[float, float] = (0.0, 1.0)
+    two_values: tuple[float, float] = (0.0, 1.0)
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return its column, of some rows or all."""
         column = check_numbers(self.name, data[self.name])
-        low, high = self.ends
+        low, high = self.two_values
         column = column if rows is None else column[rows]
         return [column if (low, high) == (0.0, 1.0) else (column - low) / (high - low)]
 
@@ -93,20 +93,20 @@ class NumberCode:
         return [_native_numbers(self.name, data[self.name])]
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """The higher of two values."""
-        return [self.ends[1]]
+        return [self.two_values[1]]
 
     def values(self, coded: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the numbers."""
-        low, high = self.ends
+        low, high = self.two_values
         if self.kind == "continuous":
             return {self.name: coded[:, 0]}
         return {self.name: np.where(coded[:, 0] > 0, high, low)}
 
 
 @dataclass(frozen=True)
-class TextCode:
+class TextEncoding:
     """Text or booleans.
 
     Three or more levels have a 0/1 column each. Two levels (or one) have one column, which is 1
@@ -121,7 +121,7 @@ class TextCode:
 
     def columns(self, data: Mapping[str, Column], rows: Rows | None) -> list[Floats]:
         """Return a column for each level; a new level has 0 in all of them."""
-        named, codes = levels_of(self.name, data[self.name], self.is_truth)
+        named, codes = levels_of(self.name, data[self.name], self.is_boolean)
         codes = codes if rows is None else codes[rows]
         level_index = np.array([*(self._level_index(name) for name in named), -1])[codes]
         if self.kind == "binary":
@@ -139,7 +139,7 @@ class TextCode:
         return [(column.codes, [float(at == k) for at in places]) for k in range(n_columns)]
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """1 for every column; 0 for a boolean column that is always false."""
         if self.kind == "binary":
             return [0.0 if self.labels[0] is False else 1.0]
@@ -149,10 +149,10 @@ class TextCode:
         """Return the levels as they are in the data."""
         place = np.where(coded[:, 0] > 0, 0, 1) if self.kind == "binary" else coded.argmax(axis=1)
         place = np.minimum(place, len(self.labels) - 1)
-        return {self.name: np.array(self.labels, dtype=bool if self.is_truth else object)[place]}
+        return {self.name: np.array(self.labels, dtype=bool if self.is_boolean else object)[place]}
 
     @property
-    def is_truth(self) -> bool:
+    def is_boolean(self) -> bool:
         """Return whether the data are booleans, not text."""
         return all(isinstance(label, bool) for label in self.labels)
 
@@ -165,7 +165,7 @@ class TextCode:
 
 
 @dataclass(frozen=True)
-class SetCode:
+class SetEncoding:
     """Several 0/1 columns that form one feature; in each row at most one of them is 1."""
 
     name: str
@@ -189,7 +189,7 @@ class SetCode:
         return columns
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """1 in every column."""
         return [1.0] * len(self.levels)
 
@@ -199,20 +199,20 @@ class SetCode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombinedCode:
+class CombinedEncoding:
     """Several features combined into one, whose levels are combinations of their levels."""
 
     name: str
     kind: Kind
     levels: tuple[str, ...]
-    members: tuple[Code, ...]
+    members: tuple[FeatureEncoding, ...]
     #: For each combination, the index of its level in each member.
     combinations: tuple[tuple[int, ...], ...]
 
     @classmethod
     def from_members(
-        cls, name: str, members: tuple[Code, ...], data: Mapping[str, Column]
-    ) -> CombinedCode:
+        cls, name: str, members: tuple[FeatureEncoding, ...], data: Mapping[str, Column]
+    ) -> CombinedEncoding:
         """Return the encoding of the combinations that occur."""
         places = np.column_stack([_level_indices(member, data, None) for member in members])
         combinations = tuple(
@@ -243,7 +243,7 @@ class CombinedCode:
         return [column > 0 for column in self.columns(data, None)]
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """1 in every column."""
         return [1.0] * len(self.levels)
 
@@ -260,7 +260,9 @@ class CombinedCode:
         return decoded
 
 
-def _level_indices(code: Code, data: Mapping[str, Column], rows: Rows | None) -> NDArray[np.int64]:
+def _level_indices(
+    code: FeatureEncoding, data: Mapping[str, Column], rows: Rows | None
+) -> NDArray[np.int64]:
     """Return the index of the level of every row; -1 for a new level."""
     columns = np.column_stack(code.columns(data, rows))
     if code.kind == "binary":
@@ -270,11 +272,11 @@ def _level_indices(code: Code, data: Mapping[str, Column], rows: Rows | None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Coding(Value):
+class FeatureEncodings(EqualByValue):
     """The features of all rows of an audit, and their encodings."""
 
     data: Mapping[str, Column]
-    codes: tuple[Code, ...]
+    encodings: tuple[FeatureEncoding, ...]
 
     @classmethod
     def from_columns(
@@ -282,13 +284,13 @@ class Coding(Value):
         data: Mapping[str, Column],
         sets: Mapping[str, Sequence[str]],
         n_threads: int | None = None,
-    ) -> Coding:
+    ) -> FeatureEncodings:
         """Find the kind of each column.
 
         ``sets`` maps the name of a combined feature to the columns that form it.
         """
-        data = {name: without_wide_text(column) for name, column in data.items()}
-        codes: list[Code] = [_set_code(name, sets[name], data) for name in sets]
+        data = {name: with_text_codes(column) for name, column in data.items()}
+        codes: list[FeatureEncoding] = [_set_encoding(name, sets[name], data) for name in sets]
         used = {member for members in sets.values() for member in members}
         taken = [name for name in sets if name in data and name not in used]
         if taken:
@@ -297,7 +299,7 @@ class Coding(Value):
                 "key.",
                 argument="sets",
             )
-        codes += [_code(name, column) for name, column in data.items() if name not in used]
+        codes += [_encoding(name, column) for name, column in data.items() if name not in used]
         by_code = [code.native_columns(data) for code in codes]
         native = _native.InfluenceColumns(
             [column for columns in by_code for column in columns], _native.Call(n_threads)
@@ -308,8 +310,8 @@ class Coding(Value):
             raise _not_finite(owner[place].name, row)
         ends = native.ends
         for place, code in enumerate(owner):
-            if isinstance(code, NumberCode):
-                codes[codes.index(code)] = _number_code(code.name, *ends[place])
+            if isinstance(code, NumberEncoding):
+                codes[codes.index(code)] = _number_encoding(code.name, *ends[place])
         coding = cls(data, tuple(codes))
         # Fill the cached property, which would otherwise pass over the data again.
         coding.__dict__["native"] = native
@@ -318,19 +320,19 @@ class Coding(Value):
     @cached_property
     def native(self) -> _native.InfluenceColumns:
         """The columns, held by native code."""
-        columns = [column for code in self.codes for column in code.native_columns(self.data)]
+        columns = [column for code in self.encodings for column in code.native_columns(self.data)]
         return _native.InfluenceColumns(columns, _native.Call())
 
     @property
-    def ones(self) -> list[float]:
+    def raw_values_of_one(self) -> list[float]:
         """For each native column that has two values, the raw value that is encoded as 1."""
-        return [value for code in self.codes for value in code.ones]
+        return [value for code in self.encodings for value in code.raw_values_of_one]
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The features, with the positions of their columns."""
         features, first = [], 0
-        for code in self.codes:
+        for code in self.encodings:
             width = len(code.levels) if code.kind == "categorical" else 1
             at = tuple(range(first, first + width))
             features.append(Feature(name=code.name, kind=code.kind, columns=at, levels=code.levels))
@@ -352,24 +354,24 @@ class Coding(Value):
             )
         return self._stacked(data, rows)
 
-    def without_rows(self) -> Coding:
+    def without_rows(self) -> FeatureEncodings:
         """Return the encodings without the data, for later rows."""
         nothing: dict[str, Column] = {name: np.zeros(0) for name in self.data}
-        return Coding(nothing, self.codes)
+        return FeatureEncodings(nothing, self.encodings)
 
     def decode(self, matrix: Floats) -> dict[str, NDArray[np.generic]]:
         """Return the original values of encoded rows, by column of the data."""
         decoded: dict[str, NDArray[np.generic]] = {}
-        for code, feature in zip(self.codes, self.features, strict=True):
+        for code, feature in zip(self.encodings, self.features, strict=True):
             decoded |= code.values(matrix[:, feature.columns])
         return {name: decoded[name] for name in self.data}
 
     def _stacked(self, data: Mapping[str, Column], rows: Rows | None) -> Floats:
-        columns = [column for code in self.codes for column in code.columns(data, rows)]
+        columns = [column for code in self.encodings for column in code.columns(data, rows)]
         return np.ascontiguousarray(np.column_stack(columns))
 
 
-def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> Code:
+def _set_encoding(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> FeatureEncoding:
     if not arguments.is_listing(columns):
         raise ArgumentTypeError(
             f"sets[{name!r}] is {columns!r}; accepted: a list of column names", argument="sets"
@@ -386,7 +388,7 @@ def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> 
             f"{', '.join(data)}.",
             argument="sets",
         )
-    codes = tuple(_code(member, data[member], find_two_values=True) for member in members)
+    codes = tuple(_encoding(member, data[member], find_two_values=True) for member in members)
     for code in codes:
         if code.kind == "continuous":
             raise DataError(
@@ -394,12 +396,12 @@ def _set_code(name: str, columns: Sequence[str], data: Mapping[str, Column]) -> 
                 "classes first.",
                 argument="sets",
             )
-    if all(isinstance(code, NumberCode) and code.ends == (0.0, 1.0) for code in codes):
+    if all(isinstance(code, NumberEncoding) and code.two_values == (0.0, 1.0) for code in codes):
         n_ones = _count_ones(members, data)
         if (n_ones <= 1).all():
             levels = members if (n_ones == 1).all() else (*members, f"none of {name}")
-            return SetCode(name, "categorical", levels, members)
-    return CombinedCode.from_members(name, codes, data)
+            return SetEncoding(name, "categorical", levels, members)
+    return CombinedEncoding.from_members(name, codes, data)
 
 
 def _count_ones(
@@ -412,7 +414,7 @@ def _count_ones(
     return n_ones
 
 
-def _code(name: str, column: Column, *, find_two_values: bool = False) -> Code:
+def _encoding(name: str, column: Column, *, find_two_values: bool = False) -> FeatureEncoding:
     """Return the encoding of a column.
 
     Numbers are first taken as continuous: native code finds those with two values in one pass over
@@ -425,10 +427,10 @@ def _code(name: str, column: Column, *, find_two_values: bool = False) -> Code:
     )
     if not text:
         if not find_two_values:
-            return NumberCode(name, "continuous", ())
+            return NumberEncoding(name, "continuous", ())
         distinct = np.unique(check_numbers(name, column))
         few = len(distinct) <= 2
-        return _number_code(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
+        return _number_encoding(name, *(distinct[[0, -1]].tolist() if few else (np.nan, np.nan)))
     present = present_levels(column)
     named, _ = ordered_levels(column)
     levels = [level or "" for level, occurs in zip(named, present, strict=True) if occurs]
@@ -439,17 +441,17 @@ def _code(name: str, column: Column, *, find_two_values: bool = False) -> Code:
         labels[-1] = None
         levels[-1] = name_of_missing(levels[:-1])
     if len(levels) <= 2:
-        return TextCode(name, "binary", tuple(levels[::-1]), tuple(labels[::-1]))
-    return TextCode(name, "categorical", tuple(levels), tuple(labels))
+        return TextEncoding(name, "binary", tuple(levels[::-1]), tuple(labels[::-1]))
+    return TextEncoding(name, "categorical", tuple(levels), tuple(labels))
 
 
-def _number_code(name: str, low: float, high: float) -> NumberCode:
+def _number_encoding(name: str, low: float, high: float) -> NumberEncoding:
     """Return the encoding of numbers from their two values; NaN if they have more."""
     if np.isnan(low):
-        return NumberCode(name, "continuous", ())
+        return NumberEncoding(name, "continuous", ())
     # A constant is encoded as 0.
     ends = (low, high) if low < high else (low, low + max(1.0, abs(low)))
-    return NumberCode(name, "binary", (f"{high:g}", f"{low:g}"), ends)
+    return NumberEncoding(name, "binary", (f"{high:g}", f"{low:g}"), ends)
 
 
 def _native_numbers(name: str, column: Column) -> NativeColumn:

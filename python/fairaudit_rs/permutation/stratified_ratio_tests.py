@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native
-from ..inference.intervals import NOTHING, Interval, Pair
-from ..inference.pvalues import LEAST, monte_carlo_pvalue
+from ..inference.intervals import NO_INTERVAL, Interval, Pair
+from ..inference.pvalues import SMALLEST_PVALUE, monte_carlo_pvalue
 from ..inference.tolerance import TolerancePValues
 from .formulas import MarginTest
 
@@ -33,7 +33,7 @@ _SIDES = ("greater", "less")
 #: about the square of that step).
 _MAX_ITERATIONS, _STOP_STEP = 8, 1e-2
 #: Replicates drawn at one ratio are reused for another if their logarithms differ by at most this.
-_NEAR = 0.02
+_SAME_REPLICATES = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,13 @@ class RatioTests:
     #: Draws the replicates of a native test of two groups.
     draw: Callable[[Any], _native.Shifts]
     call: _native.Call
-    _drawn: dict[float, _native.Shifts] = field(default_factory=dict, repr=False)
+    _replicates: dict[float, _native.Shifts] = field(default_factory=dict, repr=False)
 
-    def shifts(self, ratio: float) -> _native.Shifts:
+    def replicates_at(self, ratio: float) -> _native.Shifts:
         """Return the replicates of U at a ratio."""
-        if ratio not in self._drawn:
-            self._drawn[ratio] = self.draw(self.problem.ratio_test(self.pair, ratio))
-        return self._drawn[ratio]
+        if ratio not in self._replicates:
+            self._replicates[ratio] = self.draw(self.problem.ratio_test(self.pair, ratio))
+        return self._replicates[ratio]
 
     def pvalue(self, ratio: float, side: str) -> float:
         """Return the p-value of a ratio against the alternative "greater" or "less".
@@ -61,29 +61,29 @@ class RatioTests:
         """
         log = math.log(ratio)
         drawn_ratio = min(
-            self._drawn, key=lambda number: abs(math.log(number) - log), default=math.inf
+            self._replicates, key=lambda number: abs(math.log(number) - log), default=math.inf
         )
-        if not abs(math.log(drawn_ratio) - log) <= _NEAR:
+        if not abs(math.log(drawn_ratio) - log) <= _SAME_REPLICATES:
             drawn_ratio = ratio
         second = self.problem.compared(self.pair)[1]
         # `ratio_test` divides U by max(rho, 1), so the shift is divided too.
         gap = (ratio - drawn_ratio) * second / max(drawn_ratio, 1.0)
-        shifts = self.shifts(drawn_ratio)
+        shifts = self.replicates_at(drawn_ratio)
         exceedances = shifts.extremes(gap, side, self.call)
         return monte_carlo_pvalue(max(exceedances.studentized, exceedances.corrected), shifts.n)
 
-    def margins(self, margin: float, statistic: float) -> MarginTest:
+    def margin_test(self, margin: float, statistic: float) -> MarginTest:
         """Test whether the ratio lies between the margin and its inverse."""
         tails = [self.pvalue(end, side) for end in (margin, 1 / margin) for side in _SIDES]
         return MarginTest(TolerancePValues(*tails), statistic)
 
     def interval(self, level: float) -> Interval:
         """Return the interval of ratios that the two-sided test does not reject."""
-        tail = max((1 - level) / 2, LEAST)
+        tail = max((1 - level) / 2, SMALLEST_PVALUE)
         low, high = (self._end(side, tail) for side in _SIDES)
         first, second = self.problem.compared(self.pair)
         ratio = first / second
-        return (min(low, ratio), max(high, ratio)) if low < math.inf else NOTHING
+        return (min(low, ratio), max(high, ratio)) if low < math.inf else NO_INTERVAL
 
     def _end(self, side: str, tail: float) -> float:
         """Return the lower end ("greater") or the upper end ("less") of the interval.
@@ -94,7 +94,7 @@ class RatioTests:
         ratio: float = first / second
         open_end = 0.0 if side == "greater" else math.inf
         for _ in range(_MAX_ITERATIONS):
-            gap: float = self.shifts(ratio).limit(side, tail, self.call)
+            gap: float = self.replicates_at(ratio).limit(side, tail, self.call)
             # `ratio_test` divides U by max(rho, 1).
             step = gap * max(ratio, 1.0) / second
             if not math.isfinite(step) or ratio + step <= 0:

@@ -13,9 +13,9 @@ from .nuisance import CrossFit, EstimatorFit, RidgeLogistic
 Floats = NDArray[np.float64]
 
 _BINS = 10
-_MOST_STEPS = 50
-_CLOSE = 1e-10
-#: Steeper slopes come from separated labels.
+_MAX_STEPS = 50
+_CONVERGED = 1e-10
+#: With a steeper slope, the labels are separated and the regression has no solution.
 _STEEPEST = 1e6
 
 
@@ -61,13 +61,13 @@ class NuisanceFit:
 def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
     """Return the quality of a cross-fitted regression."""
     rows = fitted.regressors
-    count, positive = rows.by_fold(np.ones(len(fitted.y))), rows.by_fold(fitted.y)
+    count, positive = rows.sum_by_fold(np.ones(len(fitted.y))), rows.sum_by_fold(fitted.y)
     p = np.zeros(count.shape)
-    p[rows.fold, rows.kind] = fitted.found
-    some = count > 0
+    p[rows.fold, rows.distinct_of_row] = fitted.found
+    present = count > 0
     penalty = fitted.penalty if isinstance(fitted, RidgeLogistic) else math.nan
-    share = positive[some] / count[some]
-    return measure_fit(of, learner_name(fitted), p[some], share, count[some], penalty)
+    share = positive[present] / count[present]
+    return measure_fit(of, learner_name(fitted), p[present], share, count[present], penalty)
 
 
 def learner_name(fitted: CrossFit) -> str:
@@ -115,7 +115,7 @@ def _slope(p: Floats, y: Floats, count: Floats) -> float:
         return math.nan
     x = np.column_stack([np.ones(len(p)), np.log(p) - np.log1p(-p)])
     coef = np.array([0.0, 1.0])
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         with np.errstate(over="ignore"):
             fitted = 1 / (1 + np.exp(-x @ coef))
         spread = x.T @ (x * (count * fitted * (1 - fitted))[:, None])
@@ -125,7 +125,7 @@ def _slope(p: Floats, y: Floats, count: Floats) -> float:
         coef = coef + step
         if not abs(coef[1]) < _STEEPEST:
             return math.nan
-        if np.abs(step).max() < _CLOSE * max(1.0, float(np.abs(coef).max())):
+        if np.abs(step).max() < _CONVERGED * max(1.0, float(np.abs(coef).max())):
             return float(coef[1])
     return math.nan
 
@@ -134,11 +134,11 @@ def _error(p: Floats, y: Floats, count: Floats) -> float:
     """Return the mean absolute error over equal-sized bins; tied rows share a bin."""
     values, place = np.unique(p, return_inverse=True)
     number = np.bincount(place, count)
-    rest = np.bincount(place, count * (y - p))
+    residual = np.bincount(place, count * (y - p))
     middle = np.cumsum(number) - number / 2
     bins = np.minimum((_BINS * middle / number.sum()).astype(np.int64), _BINS - 1)
     assert len(values) == len(bins)
-    return float(np.abs(np.bincount(bins, rest)).sum() / number.sum())
+    return float(np.abs(np.bincount(bins, residual)).sum() / number.sum())
 
 
 def _largest_share(p: Floats, count: Floats) -> float:

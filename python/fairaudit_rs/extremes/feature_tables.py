@@ -26,7 +26,7 @@ _ACCEPTED = (
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureForm(ABC):
+class FeatureTable(ABC):
     """Features in the kind of object that the user passed."""
 
     given: Any
@@ -47,15 +47,15 @@ class FeatureForm(ABC):
         return None
 
     @abstractmethod
-    def raw(self, place: int) -> Any:
+    def raw(self, position: int) -> Any:
         """Return a column unchanged."""
 
     @abstractmethod
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         """Return a copy of some rows."""
 
     @abstractmethod
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
         """Return rows in which the values of one column are those of other rows."""
 
     @property
@@ -63,23 +63,23 @@ class FeatureForm(ABC):
         """Name of the object's type, for a message."""
         return type(self.given).__name__
 
-    def called(self, place: int) -> str:
+    def called(self, position: int) -> str:
         """Return the name or position of a column, for a message."""
-        return repr(self.names[place]) if self.names is not None else str(place)
+        return repr(self.names[position]) if self.names is not None else str(position)
 
-    def column(self, place: int) -> Column:
+    def column(self, position: int) -> Column:
         """Return a column as an array or an encoded column."""
-        return column_array(f"column {self.called(place)} of X", self.raw(place))
+        return column_array(f"column {self.called(position)} of X", self.raw(position))
 
     def take(self, rows: RowNumbers, sources: Mapping[int, RowNumbers] | None = None) -> Any:
         """Return rows in this form; `sources` has the rows whose values some columns take."""
-        found = self._rows(rows)
-        for place, source in (sources or {}).items():
-            found = self._with(found, place, source)
+        found = self._take_rows(rows)
+        for position, source in (sources or {}).items():
+            found = self._copy_column(found, position, source)
         return found
 
 
-class _Pandas(FeatureForm):
+class _Pandas(FeatureTable):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -92,18 +92,18 @@ class _Pandas(FeatureForm):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.given.columns))
 
-    def raw(self, place: int) -> Any:
-        return self.given.iloc[:, place]
+    def raw(self, position: int) -> Any:
+        return self.given.iloc[:, position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.iloc[rows].copy()
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found.isetitem(place, self.given.iloc[:, place].array.take(source))
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found.isetitem(position, self.given.iloc[:, position].array.take(source))
         return found
 
 
-class _Polars(FeatureForm):
+class _Polars(FeatureTable):
     @property
     def n_rows(self) -> int:
         return int(self.given.height)
@@ -116,17 +116,17 @@ class _Polars(FeatureForm):
     def names(self) -> tuple[str, ...]:
         return tuple(self.given.columns)
 
-    def raw(self, place: int) -> Any:
-        return self.given.to_series(place)
+    def raw(self, position: int) -> Any:
+        return self.given.to_series(position)
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        return found.with_columns(self.raw(place).gather(source))
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        return found.with_columns(self.raw(position).gather(source))
 
 
-class _Arrow(FeatureForm):
+class _Arrow(FeatureTable):
     @property
     def n_rows(self) -> int:
         return int(self.given.num_rows)
@@ -139,20 +139,20 @@ class _Arrow(FeatureForm):
     def names(self) -> tuple[str, ...]:
         return tuple(self.given.schema.names)
 
-    def raw(self, place: int) -> Any:
+    def raw(self, position: int) -> Any:
         import polars as pl
 
-        return pl.from_arrow(self.given.column(place))
+        return pl.from_arrow(self.given.column(position))
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.take(rows)
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        values = self.given.column(place).take(source)
-        return found.set_column(place, self.given.schema.field(place), values)
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        values = self.given.column(position).take(source)
+        return found.set_column(position, self.given.schema.field(position), values)
 
 
-class _Columns(FeatureForm):
+class _Columns(FeatureTable):
     """A dict of columns, each of which keeps its kind."""
 
     @property
@@ -167,18 +167,18 @@ class _Columns(FeatureForm):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.given))
 
-    def raw(self, place: int) -> Any:
-        return list(self.given.values())[place]
+    def raw(self, position: int) -> Any:
+        return list(self.given.values())[position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return {name: take_values(column, rows) for name, column in self.given.items()}
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[list(self.given)[place]] = take_values(self.raw(place), source)
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[list(self.given)[position]] = take_values(self.raw(position), source)
         return found
 
 
-class _Array(FeatureForm):
+class _Array(FeatureTable):
     @property
     def n_rows(self) -> int:
         return len(self.given)
@@ -187,47 +187,47 @@ class _Array(FeatureForm):
     def n_columns(self) -> int:
         return int(self.given.shape[1])
 
-    def raw(self, place: int) -> Any:
-        return self.given[:, place]
+    def raw(self, position: int) -> Any:
+        return self.given[:, position]
 
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[:, place] = self.given[source, place]
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[:, position] = self.given[source, position]
         return found
 
 
 class _Tensor(_Array):
-    def _rows(self, rows: RowNumbers) -> Any:
+    def _take_rows(self, rows: RowNumbers) -> Any:
         return self.given.detach()[rows]
 
-    def _with(self, found: Any, place: int, source: RowNumbers) -> Any:
-        found[:, place] = self.given.detach()[source, place]
+    def _copy_column(self, found: Any, position: int, source: RowNumbers) -> Any:
+        found[:, position] = self.given.detach()[source, position]
         return found
 
 
-def form_of(X: Any, called: str = "X", *, argument: str = "X") -> FeatureForm:
+def wrap_features(X: Any, called: str = "X", *, argument: str = "X") -> FeatureTable:
     """Wrap features by their kind of object; messages call them `called` and blame `argument`."""
-    form = _form(X, called, argument)
-    names = form.names or ()
+    feature_table = _wrap_by_type(X, called, argument)
+    names = feature_table.names or ()
     if len(set(names)) < len(names):
         raise DataError(
             f"{called} has columns with the same name ({list_some(names)}). Rename them, so that "
             "each name occurs once.",
             argument=argument,
         )
-    if not form.n_columns or not form.n_rows:
+    if not feature_table.n_columns or not feature_table.n_rows:
         raise DataError(
-            f"{called} has {form.n_columns:,} columns"
-            + (f" and {form.n_rows:,} rows" if form.n_columns else "")
+            f"{called} has {feature_table.n_columns:,} columns"
+            + (f" and {feature_table.n_rows:,} rows" if feature_table.n_columns else "")
             + "; accepted: at least one row and one column",
             argument=argument,
         )
-    return form
+    return feature_table
 
 
-def _form(X: Any, called: str, argument: str) -> FeatureForm:
+def _wrap_by_type(X: Any, called: str, argument: str) -> FeatureTable:
     package = type(X).__module__.partition(".")[0]
     if isinstance(X, Mapping):
         for name, column in X.items():
@@ -314,18 +314,18 @@ def take_values(column: Any, rows: RowNumbers) -> Any:
     return np.asarray(column)[rows]
 
 
-def check_like(form: FeatureForm, given: FeatureForm, called: str) -> None:
+def check_like(feature_table: FeatureTable, given: FeatureTable, called: str) -> None:
     """Refuse results of flip that a model could not take in place of the given features."""
     wrong = None
-    if type(form) is not type(given):
-        wrong = f"is a {form.kind}"
-    elif form.n_rows != given.n_rows:
-        wrong = f"has {form.n_rows:,} rows"
-    elif form.n_columns != given.n_columns:
-        wrong = f"has {form.n_columns:,} columns"
-    elif form.names != given.names:
-        assert form.names is not None
-        wrong = f"has the columns {list_some(form.names, 10)}"
+    if type(feature_table) is not type(given):
+        wrong = f"is a {feature_table.kind}"
+    elif feature_table.n_rows != given.n_rows:
+        wrong = f"has {feature_table.n_rows:,} rows"
+    elif feature_table.n_columns != given.n_columns:
+        wrong = f"has {feature_table.n_columns:,} columns"
+    elif feature_table.names != given.names:
+        assert feature_table.names is not None
+        wrong = f"has the columns {list_some(feature_table.names, 10)}"
     if wrong is not None:
         names = "" if given.names is None else f" ({list_some(given.names, 10)})"
         raise DataError(

@@ -96,7 +96,7 @@ class Quality(Result):
 
         Examples
         --------
-        >>> from fairaudit_rs.extremes.quality import generator_quality
+        >>> from fairaudit_rs.extremes.generator_quality import generator_quality
         >>> X = {"age": [31, 45, 62, 28] * 5}
         >>> generator_quality(X, X, rng=0).rows()[0]
         {'measure': 'column_score', 'column': 'age', 'value': 1.0}
@@ -157,7 +157,7 @@ def generator_quality(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairaudit_rs.extremes.quality import generator_quality
+    >>> from fairaudit_rs.extremes.generator_quality import generator_quality
     >>> rng = np.random.default_rng(0)
     >>> real = {"age": rng.normal(40, 10, 500)}
     >>> found = generator_quality(real, {"age": rng.normal(60, 10, 500)}, rng=1)

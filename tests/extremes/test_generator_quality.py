@@ -11,8 +11,8 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from fairaudit_rs import errors
 from fairaudit_rs.extremes.frame_rows import take_rows
+from fairaudit_rs.extremes.generator_quality import Quality, generator_quality
 from fairaudit_rs.extremes.logistic import MixedRidgeLogistic, area_under_curve
-from fairaudit_rs.extremes.quality import Quality, generator_quality
 
 from .test_generators import rows
 

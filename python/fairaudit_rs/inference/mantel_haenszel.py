@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import NOTHING, Interval
+from .intervals import NO_INTERVAL, Interval
 from .proportions import ratios_of
 from .score import NO_SCORE, ScoreStatistic, interval_of
 
@@ -97,7 +97,7 @@ class WithinStrata:
     def difference_interval(self, z: float) -> Interval:
         """Return the differences that the score test does not reject; NaN if nothing varies."""
         if not self.error > 0:
-            return NOTHING
+            return NO_INTERVAL
         return interval_of(self.difference_score, self.estimate, (-1.0, 1.0), z)
 
     # -- ratios ------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class WithinStrata:
         """Return the ratios that the score test does not reject; NaN if no stratum has a hit."""
         above, below = self.means
         if not (above > 0 or below > 0):
-            return NOTHING
+            return NO_INTERVAL
         return ratios_of(self.ratio_score, above, below, z)
 
     # -- shared terms ------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class WithinStrata:
         return cubes
 
 
-def mantel_haenszel(hits: Floats, rows: Floats) -> WithinStrata:
+def keep_shared_strata(hits: Floats, rows: Floats) -> WithinStrata:
     """Return two groups within the strata in which both have rows."""
     shared = np.all(rows > 0, axis=1)
     return WithinStrata(hits=hits[shared].astype(float), rows=rows[shared].astype(float))

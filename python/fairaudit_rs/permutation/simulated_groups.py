@@ -24,7 +24,7 @@ ProblemT = TypeVar("ProblemT")
 Floats = NDArray[np.float64]
 
 
-class NullAudits(Protocol):
+class SimulatedTests(Protocol):
     """Runs a test many times on simulated groups."""
 
     @property

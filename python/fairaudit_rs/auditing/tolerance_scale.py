@@ -36,14 +36,18 @@ def check_scale(
     if found is not None and limit < 1:
         role, value, accepted = found
         raise ArgumentError(
-            f"{role} holds {value:g}, but the tolerance {limit:g} of {metric.name} is a difference "
-            f"of shares. Use {accepted}, or a tolerance of 1 or more, in units of the score.",
+            f"{role} holds {value:g}",
             argument=role,
+            code="other-scale",
+            advice=(
+                f", but the tolerance {limit:g} of {metric.name} is a difference of shares. Use "
+                f"{accepted}, or a tolerance of 1 or more, in units of the score."
+            ),
         )
     if found is None and limit >= largest_gap:
         raise ArgumentError(
-            f"tolerance is {limit:g}; accepted for {metric.name} of scores from 0 to 1: a number "
-            f"above 0 and below {largest_gap:g}, because larger gaps do not occur",
+            f"tolerance is {limit:g}; accepted: a number above 0 and below {largest_gap:g}: the "
+            f"gap of {metric.name} cannot be larger with scores from 0 to 1",
             argument="tolerance",
         )
 
@@ -70,5 +74,7 @@ def _other_scale(
     numbers = [label for label in labels if isinstance(label, int | float | np.number)]
     wrong = [float(number) for number in numbers if number not in (0, 1)]
     return (
-        ("y_true", wrong[0], "labels of 0 and 1, other classes with pos_label") if wrong else None
+        ("y_true", wrong[0], "labels of 0 and 1, name the positive class with pos_label")
+        if wrong
+        else None
     )

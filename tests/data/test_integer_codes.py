@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fairaudit_rs.data import numbering
-from fairaudit_rs.data.numbering import differing_rows, number_values, of_units
+from fairaudit_rs.data import integer_codes
+from fairaudit_rs.data.integer_codes import codes_by_unit, differing_rows, number_values
 
 RNG = np.random.default_rng(0)
 KINDS = {
@@ -25,7 +25,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", [3, 1 << 18])
 def test_numbers_are_those_of_unique(monkeypatch, kind, part):
-    monkeypatch.setattr(numbering, "_PART", part)
+    monkeypatch.setattr(integer_codes, "_BLOCK_ROWS", part)
     values = KINDS[kind]
     distinct, place = np.unique(values, return_inverse=True)
     codes, n = number_values(values)
@@ -35,10 +35,10 @@ def test_numbers_are_those_of_unique(monkeypatch, kind, part):
 
 
 def test_units_have_the_code_of_their_rows(monkeypatch):
-    monkeypatch.setattr(numbering, "_PART", 2)
+    monkeypatch.setattr(integer_codes, "_BLOCK_ROWS", 2)
     unit = np.array([0, 2, 1, 2, 0], dtype=np.uint32)
     codes = np.array([4, 5, 6, 5, 4], dtype=np.uint16)
-    of_unit = of_units(codes, unit, 3)
+    of_unit = codes_by_unit(codes, unit, 3)
     assert of_unit.tolist() == [4, 6, 5]
     assert not differing_rows(codes, unit, of_unit).any()
     assert differing_rows(codes, unit, np.array([4, 6, 9])).tolist() == [

@@ -44,7 +44,7 @@ class TestShares:
 
     @pytest.mark.parametrize("values", [LABEL + 1, RNG.normal(size=N), 3.0 * LABEL])
     def test_labels_that_are_no_classes(self, values):
-        words = f"{SHARES}labels of 0 and 1, other classes with pos_label, or a tolerance of 1"
+        words = f"{SHARES}labels of 0 and 1, name the positive class with pos_label, or a tol"
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(y_true=values, y_score=SCORE)
 
@@ -73,8 +73,8 @@ class TestUnits:
     def test_of_scores_from_0_to_1_nothing_could_fail(self, metric, widest):
         """It passed, whatever the scores."""
         words = (
-            f"tolerance is 500; accepted for {metric} of scores from 0 to 1: a number above 0 and "
-            f"below {widest}"
+            f"tolerance is 500; accepted: a number above 0 and below {widest}: the gap of {metric} "
+            "cannot be larger"
         )
         with pytest.raises(fa.errors.ArgumentError, match=words):
             audited(own(metric, 500), y_true=LABEL, y_score=SCORE)

@@ -8,14 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.equality import Value
+from ..data.equality import EqualByValue
 
 Floats = NDArray[np.float64]
 Kind = Literal["binary", "categorical", "continuous"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Feature(Value):
+class Feature(EqualByValue):
     """A feature (or a set of columns that form one), with the positions of its columns."""
 
     name: str

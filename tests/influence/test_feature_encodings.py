@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import fairaudit_rs as fa
-from fairaudit_rs.influence.coding import Coding
+from fairaudit_rs.influence.feature_encodings import FeatureEncodings
 from tests.influence.test_marginal import audit
 
 N = 2_500
@@ -35,7 +35,7 @@ def make(seed=0):
 def coded(X, rows=None):
     """Kinds, and the matrix that the coding gives."""
     columns = X if isinstance(X, dict) else {f"x{j + 1}": X[:, j] for j in range(X.shape[1])}
-    coding = Coding.from_columns(columns, {})
+    coding = FeatureEncodings.from_columns(columns, {})
     matrix = coding.matrix(np.arange(len(next(iter(columns.values())))))
     return coding, matrix
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Rows per block.
-_PART = 1 << 18
+_BLOCK_ROWS = 1 << 18
 #: A lookup table is used if the integers span at most this many times the number of rows, plus one
 #: block.
 _PER_ROW = 4
@@ -17,7 +17,7 @@ _PER_ROW = 4
 
 def split_ranges(n: int) -> Iterator[slice]:
     """Return consecutive ranges of ``n`` rows."""
-    return (slice(start, min(start + _PART, n)) for start in range(0, n, _PART))
+    return (slice(start, min(start + _BLOCK_ROWS, n)) for start in range(0, n, _BLOCK_ROWS))
 
 
 def number_values(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
@@ -28,7 +28,7 @@ def number_values(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     """
     if values.dtype.kind in "biu" and len(values):
         low, high = int(values.min()), int(values.max())
-        if high - low < _PER_ROW * len(values) + _PART and max(abs(low), abs(high)) < 2**62:
+        if high - low < _PER_ROW * len(values) + _BLOCK_ROWS and max(abs(low), abs(high)) < 2**62:
             return _by_table(values, low, high - low + 1)
     return _by_order(values)
 
@@ -67,7 +67,7 @@ def _by_order(values: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
     return codes, n
 
 
-def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
+def codes_by_unit(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDArray[Any]:
     """Return the code of each unit, taken from its last row."""
     unit_codes = np.zeros(n_units, dtype=codes.dtype)
     for part in split_ranges(len(unit)):
@@ -76,10 +76,10 @@ def of_units(codes: NDArray[Any], unit: NDArray[np.uint32], n_units: int) -> NDA
 
 
 def differing_rows(
-    codes: NDArray[Any], unit: NDArray[np.uint32], of_unit: NDArray[Any]
+    codes: NDArray[Any], unit: NDArray[np.uint32], unit_codes: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """Return a mask of the rows whose code differs from that of their unit."""
     differs = np.empty(len(unit), dtype=np.bool_)
     for part in split_ranges(len(unit)):
-        np.not_equal(of_unit[unit[part]], codes[part], out=differs[part])
+        np.not_equal(unit_codes[unit[part]], codes[part], out=differs[part])
     return differs
