@@ -293,7 +293,7 @@ def _run_audit(
         n_comparisons=family.n_tests,
         seed=computing.seed,
         n_resamples=computing.n_resamples,
-        warnings=(),
+        notes=(),
         results=results,
         bias_audit=bias_audit(table, policy, computing.pos_label)
         if policy.rule == "nyc_ll144"
@@ -303,7 +303,7 @@ def _run_audit(
     )
     notes = [*_notes_of_rows(prepared_criteria), *_notes(result, attributes, findings)]
     notes += warnings_of_lenses(result.others, results, notes)
-    return replace(result, warnings=tuple(dict.fromkeys(notes)))
+    return replace(result, notes=tuple(dict.fromkeys(notes)))
 
 
 def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureTable:

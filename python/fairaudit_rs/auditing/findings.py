@@ -14,6 +14,7 @@ from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
 from ..permutation.tolerance import ToleranceTest
 from ..permutation.within_strata import stratum_rows as of_strata
+from ..report.notes import Note
 from ..results.verdict import is_within
 
 
@@ -240,8 +241,8 @@ class LensFinding(EqualByValue):
     second: str | None = None
     #: How the run deviates from the request: on a sample of rows, without the model.
     note: str = ""
-    #: The warnings in the results of the lens.
-    warnings: tuple[str, ...] = ()
+    #: The notes in the results of the lens.
+    notes: tuple[Note, ...] = ()
     #: The finding in words.
     told: str = ""
     #: The features related to the gap of influence, in words.
@@ -370,7 +371,7 @@ def lens_row(finding: LensFinding) -> dict[str, Any]:
         "coverage": math.nan,
         "evidence": math.nan,
         "reason": finding.reason,
-        "note": "; ".join(filter(None, (finding.note, *finding.warnings))) or None,
+        "note": "; ".join(filter(None, (finding.note, *map(str, finding.notes)))) or None,
     }
     return row | (_judged(finding, finding.tolerance) if finding.tolerance is not None else {})
 

@@ -74,7 +74,7 @@ def run_lenses(context: AuditContext, threshold: float) -> LensRun:
         for finding, result in runs:
             if result is not None:
                 warnings = dict.fromkeys((*result.warnings, *finding.warnings))
-                finding = replace(finding, warnings=tuple(warnings))
+                finding = replace(finding, notes=tuple(warnings))
             lens_tolerance = context.lens_tolerance(lens, finding.attribute)
             findings.append(
                 finding if lens_tolerance is None else lens_tolerance.give_verdict(finding)
@@ -219,7 +219,7 @@ def _add_verdict(
     reason = None if measured else finding.reason
     coverage = context.coverage(attribute, measured)
     return replace(
-        finding, tests=tuple(tests), coverage=coverage, reason=reason, warnings=tuple(warnings)
+        finding, tests=tuple(tests), coverage=coverage, reason=reason, notes=tuple(warnings)
     )
 
 
@@ -351,7 +351,7 @@ def _run_permutations(
         return compare_groups(prepared, settings, _ADVICE)
     result = compare_groups(prepared, replace(settings, adaptive=True), _ADVICE)
     note = _STOPS_EARLY.format(n_resamples=settings.n_resamples)
-    return replace(result, warnings=(*result.warnings, note))
+    return replace(result, notes=(*result.warnings, note))
 
 
 def _is_long(prepared: PermutationQuestion, n_resamples: int) -> bool:

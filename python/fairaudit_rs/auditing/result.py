@@ -12,6 +12,7 @@ from ..data.groups import group_name
 from ..errors import AuditFailedError
 from ..literals import Verdict
 from ..report.document import Document, Section
+from ..report.notes import Note
 from ..results import verdict as verdicts
 from ..results.chart import Chart
 from ..results.result import Result
@@ -79,8 +80,8 @@ class Audit(Result):
         Pass it as ``rng=`` to repeat the audit bit for bit.
     n_resamples : int
         Replicates of tests that use replicates.
-    warnings : tuple of str
-        Notes that a reader needs besides the verdict.
+    notes : tuple of Note
+        Remarks that a reader needs besides the verdict, each with a code.
     results : dict
         The results of other lenses and of permutation tests by name.
     bias_audit : object, optional
@@ -92,7 +93,7 @@ class Audit(Result):
         excluded rows, and the version of this package.
     """
 
-    _derived: ClassVar[tuple[str, ...]] = ("coverage", "passes_for")
+    _derived: ClassVar[tuple[str, ...]] = ("warnings", "coverage", "passes_for")
 
     verdict: Verdict
     policy: Policy
@@ -104,7 +105,7 @@ class Audit(Result):
     n_comparisons: int
     seed: int
     n_resamples: int
-    warnings: tuple[str, ...]
+    notes: tuple[Note, ...]
     results: dict[str, Result] = field(default_factory=dict)
     bias_audit: BiasAudit | None = None
     request: AuditRequest | None = None
@@ -233,14 +234,10 @@ class Audit(Result):
             facts={"Seed": str(self.seed)},
         )
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _remarks(self) -> tuple[Note, ...]:
         """Return the notes that a reader needs besides the sentences."""
         has_labels = any(not math.isnan(rate.base_rate) for rate in self.base_rates)
-        return (*self.warnings, *self._wording.limits(self.policy, has_labels))
-
-    def _group_names(self) -> Sequence[str]:
-        names = [_named(rate.attribute, rate.group) for rate in self.base_rates]
-        return list(dict.fromkeys(names))
+        return (*self.notes, *self._wording.limits(self.policy, has_labels))
 
     def plot(self) -> Chart:
         """Return a chart with a row for each question and each lens that has a tolerance.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native, arguments
 from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
+from ..report.notes import Note
 from ..report.words import number
 from ..results.result import Result
 
@@ -45,13 +46,13 @@ class BlockMaxima:
         One number for each block.
     block_size : float
         Rows of a block, the mean where blocks were labelled.
-    notes : tuple of str
+    notes : tuple of Note
         Notes on excluded rows and on blocks of unequal sizes.
     """
 
     maxima: Floats
     block_size: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.maxima)
@@ -198,7 +199,7 @@ class GevFit(Result):
         Rows of a block.
     confidence_level : float
         Level of the intervals of return levels.
-    notes : tuple of str
+    notes : tuple of Note
         Notes on excluded rows and on how the fit ended.
     """
 
@@ -213,7 +214,7 @@ class GevFit(Result):
     n_blocks: int
     block_size: float
     confidence_level: float
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     maxima: Floats
     call: _native.Call
 
@@ -305,9 +306,6 @@ class GevFit(Result):
             f"value law of shape {number(self.shape)}{within}{ends}; location "
             f"{number(self.location)}, scale {number(self.scale)}."
         )
-
-    def _remarks(self) -> tuple[str, ...]:
-        return self.notes
 
     def __repr__(self) -> str:
         law = f"location={self.location:.6g}, scale={self.scale:.6g}, shape={self.shape:.6g}"

@@ -235,7 +235,7 @@ def extreme_test(
         group_sizes=question.group_sizes,
         seed=seed,
         engine=clearest.method if null == "equal_levels" else "permutation",
-        warnings=tuple(
+        notes=tuple(
             _warnings(
                 question,
                 measurements,

@@ -122,7 +122,7 @@ class ExtremeResult(Finding):
     confidence_level: float
     grouped_by: str
 
-    _derived = ("levels",)
+    _derived = ("warnings", "levels")
 
     @property
     def ecd(self) -> float:

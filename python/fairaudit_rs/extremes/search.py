@@ -397,7 +397,7 @@ class _SettingSearch:
             group_sizes=sizes,
             sampler=sampled_by,
             seed=self.seed,
-            warnings=tuple(warnings),
+            notes=tuple(warnings),
         )
 
 

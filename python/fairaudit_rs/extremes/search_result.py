@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.groups import group_name
+from ..report.notes import Note
 from ..report.words import number, row_count
 from ..results.result import Result
 from ..results.stored import encode_value
@@ -46,7 +47,7 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SearchResult(Result):
-    """The result of `ecd_search`; its warnings explain the numbers.
+    """The result of `ecd_search`; its notes explain the numbers.
 
     ``print(result)`` is a sentence.
 
@@ -64,7 +65,7 @@ class SearchResult(Result):
         of many estimates.
     report_ecd : float
         The same on the report part, which was not used to choose; NaN with a reason in
-        ``warnings``.
+        ``notes``.
     report : tuple of PairEcd
         Every measurable pair of groups on the report part, with simultaneous 95 % intervals.
     selection_accuracy, report_accuracy : float
@@ -81,7 +82,7 @@ class SearchResult(Result):
         How settings were drawn.
     seed : int
         Pass it as ``rng=`` to repeat the search.
-    warnings : tuple of str
+    notes : tuple of Note
         Notes for the reader of the numbers.
     """
 
@@ -99,7 +100,7 @@ class SearchResult(Result):
     group_sizes: dict[Any, int]
     sampler: str
     seed: int
-    warnings: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     _not_in_dict = frozenset({"model"})
     _not_compared = frozenset({"model"})
@@ -138,9 +139,6 @@ class SearchResult(Result):
 
     def _sized(self, group: Any) -> str:
         return f"{group_name(group)} ({row_count(self.group_sizes[group])})"
-
-    def _remarks(self) -> tuple[str, ...]:
-        return self.warnings
 
     def __repr__(self) -> str:
         return (

@@ -101,6 +101,7 @@ class TailFit(Finding):
     _not_in_dict = frozenset({"problem"})
     _not_compared = frozenset({"problem"})
     _derived = (
+        "warnings",
         "return_levels",
         "typical_level",
         "largest_horizon",
@@ -441,7 +442,7 @@ def make_tail_fit(
         group_sizes={},
         seed=0,
         engine="profile likelihood" if fit is not None else "order statistics",
-        warnings=(*notes, *problem.notes),
+        notes=(*notes, *problem.notes),
         n=problem.n,
         n_exceedances=problem.k if fit is None else fit.k,
         threshold=threshold,

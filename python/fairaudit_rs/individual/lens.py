@@ -334,7 +334,7 @@ def individual_test(
         group_sizes={},
         seed=seed,
         engine=problem.engine,
-        warnings=tuple(
+        notes=tuple(
             _warnings(losses, value, problem.stability(schedule), schedule, level, all_equal)
             + _undefined_warnings(n_undefined, n_resamples)
             + notes

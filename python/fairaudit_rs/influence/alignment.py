@@ -164,7 +164,7 @@ def audit_alignment(
         group_sizes={who: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        warnings=tuple(warnings),
+        notes=tuple(warnings),
         metric=question.measure.name,
         target=question.target_name,
         others=question.other_names,
@@ -233,7 +233,7 @@ def _calibration(
         values={question.target_name: own.value, others_name(question.target_name): rest.value},
         nuisances=(own.fit, rest.fit),
         influence=own.influence,
-        warnings=warnings,
+        notes=warnings,
     )
 
 
@@ -284,7 +284,7 @@ def _divergence(
         values={"input": inside.value, "output": outside.value},
         nuisances=(inside.fit,),
         influence=outside.derivative * (target - float(np.sort(target).mean())),
-        warnings=warnings,
+        notes=warnings,
     )
 
 

@@ -312,7 +312,7 @@ def find_counterfactual(
         },
         seed=seed,
         engine="descent",
-        warnings=(*_warnings(descent, path), *notes),
+        notes=(*_warnings(descent, path), *notes),
         metric=audit.measure.name,
         target=audit.target_name,
         before=before,

@@ -260,7 +260,7 @@ def influence_audit(
         group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        warnings=tuple(_warnings(question, audit, scores, gap, half)),
+        notes=tuple(_warnings(question, audit, scores, gap, half)),
         metric=measure.name,
         target=own,
         others=question.other_names,

@@ -257,7 +257,7 @@ def _repair(
         group_sizes={audit.target_name: n_own, others_name(audit.target_name): n_other},
         seed=seed,
         engine=_engine(method, certificate),
-        warnings=(
+        notes=(
             *_warnings(measure, report, method, audit.display_name, n_unseen),
             *_warnings_of_scores(audit),
         ),

@@ -18,6 +18,7 @@ from ..errors import ArgumentError, ArgumentTypeError, NotMeasurableError
 from ..literals import Missing, MixedClusters, NullHypothesis, Studentize, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
+from ..report.notes import Note
 from ..report.words import join_names, row_count
 from ..results.result import Result
 from ..results.verdict import rejects_at
@@ -76,8 +77,8 @@ class CalibrationReport(Result):
         Replicates of each test.
     seed : int
         Pass it as ``rng=`` to repeat the report.
-    notes : tuple of str
-        Remarks on the numbers.
+    notes : tuple of Note
+        Remarks on the numbers, each with a code.
     attribute : str
         Names of the sensitive features.
     left_out : tuple of ExcludedGroup
@@ -93,7 +94,7 @@ class CalibrationReport(Result):
     null: str
     n_resamples: int
     seed: int
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     attribute: str
     left_out: tuple[ExcludedGroup, ...] = ()
 
@@ -134,9 +135,6 @@ class CalibrationReport(Result):
 
     def _group_names(self) -> list[str]:
         return [group_name(group, self.attribute) for group in self.group_sizes]
-
-    def _remarks(self) -> tuple[str, ...]:
-        return self.notes
 
     @property
     def tables(self) -> tuple[str, ...]:

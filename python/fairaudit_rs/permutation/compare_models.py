@@ -194,7 +194,7 @@ def compare_models(
         group_sizes={names[i]: problem.n_rows[i] for i in question.order},
         seed=checked.seed,
         engine=problem.engine,
-        warnings=tuple(_warnings(question, comparisons)),
+        notes=tuple(_warnings(question, comparisons)),
         metric=problem.metric.name,
         comparisons=comparisons,
         values=tuple(_value(question, i, level) for i in question.order),

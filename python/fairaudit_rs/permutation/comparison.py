@@ -194,7 +194,7 @@ def compare_groups(
         group_sizes=dict(zip(map(group_label, problem.keys), problem.n_rows, strict=False)),
         seed=settings.seed,
         engine=test.engine,
-        warnings=tuple(
+        notes=tuple(
             _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
         ),
         metric=problem.metric.name,

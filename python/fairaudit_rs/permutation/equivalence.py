@@ -474,7 +474,7 @@ def equivalence_test(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        warnings=(*warnings_of(question, bootstrap, maker), *notes),
+        notes=(*warnings_of(question, bootstrap, maker), *notes),
         metric=problem.metric.name,
         margin=margin,
         scale=scale,

@@ -366,7 +366,7 @@ def intervals(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        warnings=(
+        notes=(
             *warnings_of(question, bootstrap, maker),
             *notes,
             *(maker.ratio_notes() if problem.has_ratios else ()),

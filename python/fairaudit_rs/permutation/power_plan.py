@@ -15,6 +15,7 @@ from ..data.groups import group_name
 from ..errors import ArgumentTypeError
 from ..inference.proportions import farrington_manning
 from ..inference.pvalues import normal_cdf, normal_of_tail, standardize_gap
+from ..report.notes import Note
 from ..report.words import number
 from ..results.result import Result
 from .excluded_groups import ExcludedGroup, note_on_excluded
@@ -101,8 +102,8 @@ class PowerPlan(Result):
         Names of the sensitive features; "" without data.
     left_out : tuple of ExcludedGroup
         Groups of the data that are not in the plan, with their rows and the reason.
-    warnings : tuple of str
-        Remarks on the numbers.
+    notes : tuple of Note
+        Remarks on the numbers, each with a code.
     error_within : float or None
         Within strata: the largest standard error of a gap, times the square root of all rows; None
         for gaps of all rows.
@@ -124,17 +125,17 @@ class PowerPlan(Result):
     shares: dict[Any, float] | None = None
     attribute: str = ""
     left_out: tuple[ExcludedGroup, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     error_within: float | None = None
     strata: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return self.gap
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _remarks(self) -> tuple[Note, ...]:
         """Return the remarks that are printed after the sentence."""
         left_out = [note_on_excluded(self.left_out)] if self.left_out else []
-        return (*self.warnings, *left_out)
+        return (*self.notes, *left_out)
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

@@ -292,7 +292,7 @@ def project_table(
         group_sizes=question.group_sizes(),
         seed=seed,
         engine=calibration,
-        warnings=tuple(_warnings(question, plan, test, values, calibration, level)),
+        notes=tuple(_warnings(question, plan, test, values, calibration, level)),
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 #: Smaller p-values are printed as "p < 1e-300": they are near the smallest floats.
 _SMALLEST = 1e-300
-#: This many notes of one kind are folded into one.
-_FOLDED = 3
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def number(value: float) -> str:
@@ -64,29 +60,6 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
     if left:
         return f"{', '.join(shown)} and {left:,} more"
     return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), *shown[-1:]])
-
-
-def fold_notes(notes: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Fold three or more notes that differ only in numbers and group names into one.
-
-    The result is the first note with the groups of the others and the number of notes.
-    """
-    longest_first = map(re.escape, sorted(names, key=len, reverse=True))
-    name_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first) or '(?!)'})(?!\w)")
-    kinds: dict[str, list[str]] = {}
-    for note in notes:
-        kinds.setdefault(_NUMBER.sub("#", name_pattern.sub("@", note)), []).append(note)
-    lines = []
-    for alike in kinds.values():
-        named = [name_pattern.findall(note) for note in alike]
-        # Ordinary words that equal a group name are the same in all notes.
-        differ = [i for i, column in enumerate(zip(*named, strict=True)) if len(set(column)) > 1]
-        if len(alike) < _FOLDED or not differ:
-            lines += alike
-            continue
-        who = join_names([" and ".join(dict.fromkeys(row[i] for i in differ)) for row in named[1:]])
-        lines.append(f"{alike[0]}; the same of {who} ({len(alike):,} notes of this kind)")
-    return lines
 
 
 def note_on_disagreement(interval: tuple[float, float], rejected: bool) -> str:

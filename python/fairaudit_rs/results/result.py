@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
@@ -14,7 +15,8 @@ from ..data.groups import group_name
 from ..errors import ArgumentTypeError, DataError, NotStoredError
 from ..report.columns import known_table
 from ..report.document import Document, Section
-from ..report.words import fold_notes, row_count
+from ..report.notes import Note, fold_notes
+from ..report.words import row_count
 from .stored import decode_entry, decode_fields, encode_fields, encode_value
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: Version of the layout of `to_dict`: 2 is exact; 1 could not be read back.
-SCHEMA_VERSION = 2
+#: Version of the layout of `to_dict`: 3 has notes with codes, 2 had texts instead.
+SCHEMA_VERSION = 3
+#: The code of notes that were stored without one.
+UNNAMED = "unnamed"
 #: Fields that the repr shows.
 _IN_REPR = ["metric", "notion", "ratio", "estimate", "statistic", "pvalue", "engine", "n_rows"]
 #: The titles of tables, by their names in `Result.to_frame`.
@@ -77,6 +81,7 @@ class Serializable:
                 f"content is a {type(content).__name__}; accepted: a dict that `to_dict` returned",
                 argument="content",
             )
+        content = _with_named_notes(content)
         for name, wanted in (("kind", cls.__name__), ("schema_version", SCHEMA_VERSION)):
             if content.get(name) != wanted:
                 raise DataError(
@@ -119,6 +124,31 @@ class Serializable:
                     "pickle it instead."
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _with_named_notes(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored object in the present layout; notes of the one before had no codes."""
+    if content.get("schema_version") != SCHEMA_VERSION - 1:
+        return content
+    named: dict[str, Any] = _named(content)
+    return named
+
+
+def _named(value: Any) -> Any:
+    """Return a part of a stored object, with a code for each of its notes."""
+    if isinstance(value, list):
+        return [_named(entry) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
+    parts = {name: _named(entry) for name, entry in value.items()}
+    texts = value.get("notes", value.get("warnings"))
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        parts["notes"] = [
+            {"code": UNNAMED, "text": text, "subject": [], "scope": ""} for text in texts
+        ]
+    if "schema_version" in parts:
+        parts["schema_version"] = SCHEMA_VERSION
+    return parts
 
 
 def _types_of(kind: type[Serializable]) -> dict[str, Any]:
@@ -189,18 +219,24 @@ class Result(Serializable):
         """Return a sentence that an auditor can quote."""
         raise NotImplementedError
 
-    def _remarks(self) -> tuple[str, ...]:
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the notes."""
+        return tuple(note.text for note in self._own_notes())
+
+    def _own_notes(self) -> tuple[Note, ...]:
+        """Return the field `notes`; an empty tuple if the class has none."""
+        notes: tuple[Note, ...] = getattr(self, "notes", ())
+        return notes
+
+    def _remarks(self) -> tuple[Note, ...]:
         """Return notes that the sentence does not contain."""
-        return ()
+        return self._own_notes()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """The notes besides the sentence; several notes of one kind are folded into one."""
-        return tuple(fold_notes(self._remarks(), self._group_names()))
-
-    def _group_names(self) -> Sequence[str]:
-        """Return the names of the groups as they appear in notes."""
-        return ()
+        return tuple(fold_notes(self._remarks()))
 
     @property
     def details(self) -> str:
@@ -363,9 +399,11 @@ class Finding(Result):
         Pass it as ``rng=`` to repeat the result bit for bit.
     engine : str
         How the null distribution was computed.
-    warnings : tuple of str
-        Remarks that a reader needs besides the numbers.
+    notes : tuple of Note
+        Remarks that a reader needs besides the numbers, each with a code.
     """
+
+    _derived: ClassVar[tuple[str, ...]] = ("warnings",)
 
     estimate: float
     standard_error: float
@@ -377,14 +415,10 @@ class Finding(Result):
     group_sizes: dict[Any, int]
     seed: int
     engine: str
-    warnings: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def __hash__(self) -> int:
         return hash((type(self), self.seed, self.n_rows, self.engine))
-
-    def _remarks(self) -> tuple[str, ...]:
-        """Return notes that the sentence does not contain."""
-        return self.warnings
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -407,9 +441,6 @@ class Finding(Result):
         """Return the range of group sizes, for a sentence."""
         least, most = min(self.group_sizes.values()), max(self.group_sizes.values())
         return row_count(most) + " each" if least == most else f"{least:,} to {row_count(most)}"
-
-    def _group_names(self) -> Sequence[str]:
-        return [self.name_of(group) for group in self.group_sizes]
 
     def _printed_tables(self) -> Collection[str]:
         """Return the table of groups, if the sentence does not name them all."""

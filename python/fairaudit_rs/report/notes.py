@@ -1,0 +1,56 @@
+"""The class `Note`: a remark of a result, with a code; alike notes are folded into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .words import join_names
+
+#: This many notes with one code are folded into one.
+_FOLDED = 3
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark that a reader needs besides the numbers.
+
+    Attributes
+    ----------
+    code : str
+        A short name of this kind of remark, which stays the same: see docs/results.md.
+    text : str
+        The remark, as part of a sentence without a full stop.
+    subject : tuple of str
+        The names of the groups, features or files that it is about; empty if it is about all.
+    scope : str
+        The attribute, metric or lens that it is about, if a result has several.
+    """
+
+    code: str
+    text: str
+    subject: tuple[str, ...] = ()
+    scope: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def fold_notes(notes: Iterable[Note]) -> list[str]:
+    """Return the texts of notes; three or more of one kind become one.
+
+    Notes of one kind have the same code and scope, and differ in their subjects. The text is that
+    of the first note, with the subjects of the others and the number of notes.
+    """
+    kinds: dict[tuple[str, str], list[Note]] = {}
+    for note in dict.fromkeys(notes):
+        kinds.setdefault((note.code, note.scope), []).append(note)
+    texts = []
+    for alike in kinds.values():
+        first, *others = alike
+        if len(alike) < _FOLDED or len({note.subject for note in alike}) == 1:
+            texts += [note.text for note in alike]
+            continue
+        who = join_names([" and ".join(note.subject) for note in others])
+        texts.append(f"{first.text}; the same of {who} ({len(alike):,} notes of this kind)")
+    return texts
