@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .. import arguments
+from .. import arguments, metrics
 from ..data.frames import check_columns
 from ..data.groups import group_name
 from ..data.index import check_indices, indices_of
@@ -18,16 +18,18 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.feature_tables import FeatureTable, wrap_features
 from ..literals import Auto, Evidence, LensName, Missing, MixedClusters, PresetName
+from ..permutation.question import named_columns
+from ..report.notes import Note
 from .attribute_names import check_attribute_names, check_bands
 from .context import AuditContext, ModelInputs
 from .context_notes import (
     base_rates,
     notes_of_conflict,
     notes_of_indicator_attributes,
+    notes_of_lens_results,
     notes_of_lenses,
     notes_of_refusals,
     notes_of_uniform_decisions,
-    warnings_of_lenses,
     weight_base_rates,
 )
 from .findings import QuestionFinding
@@ -186,6 +188,7 @@ def audit(
         n_threads=n_threads,
         progress=progress,
     )
+    policy_read = _read_policy(policy)
     table = AuditTable.make(
         data=data,
         y_true=y_true,
@@ -197,10 +200,15 @@ def audit(
         clusters=clusters,
         sample_weight=sample_weight,
         counts=counts,
+        extra=() if policy_read is None else _metric_columns(policy_read),
         missing=missing,
         mixed_clusters=mixed_clusters,
     )
-    chosen = _policy(policy, table)
+    chosen = policy_read or Policy.default(
+        labels="y_true" in table.roles,
+        decisions="y_pred" in table.roles,
+        scores="y_score" in table.roles,
+    )
     if lenses != "auto":
         chosen = replace(chosen, lenses=lenses)
     check_attribute_names(chosen, table.feature_names)
@@ -302,7 +310,7 @@ def _run_audit(
         request=replace(request, excluded=_excluded(attributes, prepared_criteria)),
     )
     notes = [*_notes_of_rows(prepared_criteria), *_notes(result, attributes, findings)]
-    notes += warnings_of_lenses(result.others, results, notes)
+    notes += notes_of_lens_results(result.others, results, notes)
     return replace(result, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -340,13 +348,10 @@ def _read_features(X: Any, data: Any, table: AuditTable) -> FeatureTable:
     return feature_table
 
 
-def _policy(policy: object, table: AuditTable) -> Policy:
+def _read_policy(policy: object) -> Policy | None:
+    """Return the policy that the user passed; None for the default."""
     if policy is None:
-        return Policy.default(
-            labels="y_true" in table.roles,
-            decisions="y_pred" in table.roles,
-            scores="y_score" in table.roles,
-        )
+        return None
     if isinstance(policy, Path) or (isinstance(policy, str) and policy.endswith(".toml")):
         return Policy.load(policy)
     if isinstance(policy, str):
@@ -358,6 +363,12 @@ def _policy(policy: object, table: AuditTable) -> Policy:
         "'opportunity', a file ending in .toml, or None for the default",
         argument="policy",
     )
+
+
+def _metric_columns(policy: Policy) -> list[str]:
+    """Return the columns of the data that metrics of the policy name themselves."""
+    known = [metrics.get(criterion.metric) for criterion in policy.criteria if criterion.metric]
+    return list(dict.fromkeys(name for metric in known for name in named_columns(metric)))
 
 
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
@@ -416,7 +427,7 @@ def _attributes(table: AuditTable, policy: Policy) -> list[AuditedAttribute]:
     return [*single, *intersections_of(table, policy)]
 
 
-def _notes_of_rows(prepared_criteria: list[PreparedCriterion]) -> Iterator[str]:
+def _notes_of_rows(prepared_criteria: list[PreparedCriterion]) -> Iterator[Note]:
     """Yield the notes on how the rows of binding questions were read and tested."""
     for criterion in prepared_criteria:
         prepared = criterion.question.prepared
@@ -424,7 +435,9 @@ def _notes_of_rows(prepared_criteria: list[PreparedCriterion]) -> Iterator[str]:
             continue
         yield from prepared.notes
         if any(map(prepared.problem.uses_melded_limits, criterion.question.pairs)):
-            yield str(prepared.problem.melding_note)
+            note = prepared.problem.melding_note
+            assert note is not None
+            yield note
 
 
 def _excluded(
@@ -465,7 +478,7 @@ def _excluded(
 
 def _notes(
     result: Audit, attributes: list[AuditedAttribute], findings: tuple[QuestionFinding, ...]
-) -> list[str]:
+) -> list[Note]:
     """Return the notes that a reader needs besides the verdict."""
     notes = [note for attribute in attributes for note in attribute.notes]
 

@@ -11,11 +11,12 @@ import numpy as np
 from ..data.groups import group_label
 from ..data.labels import Label
 from ..data.sums import sums_of
+from ..report.notes import Note
 from ..report.words import join_names
 from ..results.result import Finding
 from .findings import BaseRate, GroupNamer, LensFinding, QuestionFinding
 from .questions import AuditedAttribute
-from .sentences import fill_part, fill_sentence
+from .sentences import fill_note, fill_part, fill_sentence
 
 #: If more people than this get the same decision, equal rates mean little.
 _ALIKE = 0.99
@@ -92,7 +93,7 @@ def weight_base_rates(
     return tuple(found.values())
 
 
-def notes_of_indicator_attributes(attributes: Sequence[AuditedAttribute]) -> Iterator[str]:
+def notes_of_indicator_attributes(attributes: Sequence[AuditedAttribute]) -> Iterator[Note]:
     """Yield the notes that an attribute of 0 and 1 compares one group with everyone else."""
     flags = [
         attribute
@@ -102,12 +103,12 @@ def notes_of_indicator_attributes(attributes: Sequence[AuditedAttribute]) -> Ite
     for flag in flags:
         no, yes = sorted(flag.groups)
         name = flag.name
-        yield fill_sentence("flag", attribute=name, yes=yes, same_attribute=name, no=no)
+        yield fill_note("flag", scope=name, attribute=name, yes=yes, same_attribute=name, no=no)
     if len(flags) > 1:
-        yield fill_sentence("several_flags")
+        yield fill_note("several_flags")
 
 
-def notes_of_uniform_decisions(rates: Sequence[BaseRate]) -> Iterator[str]:
+def notes_of_uniform_decisions(rates: Sequence[BaseRate]) -> Iterator[Note]:
     """Yield a warning if nearly all people get the same decision."""
     first = next(iter(rates), None)
     if first is None:
@@ -119,10 +120,10 @@ def notes_of_uniform_decisions(rates: Sequence[BaseRate]) -> Iterator[str]:
     share = math.fsum(rate.selection_rate * rate.n_people for rate in known) / (n or math.nan)
     most = max(share, 1 - share)
     if most > _ALIKE:
-        yield fill_sentence("decides_alike", share=f"{100 * most:.1f} %")
+        yield fill_note("decides_alike", share=f"{100 * most:.1f} %")
 
 
-def notes_of_refusals(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+def notes_of_refusals(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[Note]:
     """Yield a warning for each ratio of approvals that hides a large ratio of refusals."""
     for finding in findings:
         is_ratio = finding.tolerance is not None and finding.tolerance.scale == "ratio"
@@ -140,8 +141,10 @@ def notes_of_refusals(findings: Sequence[QuestionFinding], named: GroupNamer) ->
         who, other = (named(finding.attribute, group.group) for group in (low, high))
         is_selection = finding.metric == "selection_rate"
         about = "decisions" if is_selection else "others"
-        yield fill_sentence(
+        yield fill_note(
             "refusals" if refused[1] else "refusals_of_one",
+            subject=(who, other),
+            scope=f"{finding.attribute}, {finding.metric}",
             attribute=finding.attribute,
             refused=fill_part("refused", about, metric=finding.description),
             times=f"{refused[0] / refused[1]:.1f}" if refused[1] else "",
@@ -164,7 +167,7 @@ def notes_of_conflict(
     rates: Sequence[BaseRate],
     policy_name: str,
     named: GroupNamer,
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """Yield a note on base rates for attributes whose binding and other criteria disagree."""
     for attribute in dict.fromkeys(rate.attribute for rate in rates):
         tested = {
@@ -194,8 +197,9 @@ def notes_of_conflict(
             continue
         low, high = (pick(known, key=lambda rate: rate.base_rate) for pick in (min, max))
         if high.base_rate - low.base_rate > _UNLIKE:
-            yield fill_sentence(
+            yield fill_note(
                 "base_rates_differ",
+                scope=attribute,
                 attribute=attribute,
                 low_rate=f"{100 * low.base_rate:.0f} %",
                 low=named(attribute, low.group),
@@ -206,7 +210,7 @@ def notes_of_conflict(
             )
 
 
-def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
+def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[Note]:
     """Yield one note with all lenses that did not run; the findings have the reasons."""
     silent: dict[str, list[str]] = {}
     for finding in others:
@@ -217,28 +221,27 @@ def notes_of_lenses(others: Sequence[LensFinding]) -> Iterator[str]:
             f"{lens} by {join_names(names)}" if any(names) else lens
             for lens, names in silent.items()
         ]
-        yield fill_sentence("lenses_silent", lenses="; ".join(lenses))
+        yield fill_note("lenses_silent", lenses="; ".join(lenses))
 
 
-def warnings_of_lenses(
-    others: Sequence[LensFinding], results: Mapping[str, Finding], notes: Sequence[str]
-) -> Iterator[str]:
-    """Yield the warnings of lenses that are not in the notes yet, each with its attributes."""
-    about: dict[tuple[str, str], list[str]] = {}
+def notes_of_lens_results(
+    others: Sequence[LensFinding], results: Mapping[str, Finding], known: Sequence[Note]
+) -> Iterator[Note]:
+    """Yield the notes of lenses that are not known yet, each with its attributes."""
+    about: dict[tuple[str, Note], list[str]] = {}
     for finding in others:
-        for warning in finding.warnings:
-            about.setdefault((finding.lens, warning), []).append(finding.attribute)
+        for note in finding.notes:
+            about.setdefault((finding.lens, note), []).append(finding.attribute)
     for name, result in results.items():
         lens, _, what = name.partition(": ")
-        warnings = result.warnings if lens == "permutation" else ()
-        new = (text for text in warnings if not any(note.endswith(text) for note in notes))
-        for warning in new:
-            about.setdefault((lens, warning), []).append(what)
-    for (lens, warning), names in about.items():
-        about_it = join_names(list(dict.fromkeys(names)))
-        yield fill_sentence(
-            "lens_warning", lens=lens, about=about_it, warning=warning.removesuffix(".")
-        )
+        for note in result.notes if lens == "permutation" else ():
+            if not any(other.text.endswith(note.text) for other in known):
+                about.setdefault((lens, note), []).append(what)
+    for (lens, note), names in about.items():
+        scope = join_names(list(dict.fromkeys(names)))
+        warning = note.text.removesuffix(".")
+        text = fill_sentence("lens_warning", lens=lens, about=scope, warning=warning)
+        yield replace(note, text=text, scope=f"{lens}, {scope}")
 
 
 def _binding_criteria(findings: Sequence[QuestionFinding]) -> str:

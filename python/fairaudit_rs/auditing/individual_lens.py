@@ -124,9 +124,9 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
     else:
         lower, upper = _profile_direction(attack, lens_tolerance)
         alike = OF_ROWS
-    warnings = (*lower.warnings, *upper.warnings)
+    notes_of_limits = (*lower.notes, *upper.notes)
     tests = (compare_growth(lens_tolerance, result, lower, upper),)
-    return replace(finding, tests=tests, alike=alike, warnings=warnings), result
+    return replace(finding, tests=tests, alike=alike, notes=notes_of_limits), result
 
 
 def _profile_direction(

@@ -8,12 +8,13 @@ from itertools import combinations
 from ..data.groups import group_label
 from ..data.tables import AuditTable
 from ..permutation.minimum_counts import ROWS
+from ..report.notes import Note
 from ..report.words import join_names
 from .criterion import Criterion
 from .findings import GroupNamer, QuestionFinding
 from .policy import Policy
 from .questions import AuditedAttribute, PreparedCriterion, skipped_criterion
-from .sentences import fill_sentence
+from .sentences import fill_note
 
 #: Attributes per intersection: two in informational questions, up to three in binding ones.
 _PAIR_SIZE = 2
@@ -129,7 +130,7 @@ def _rows(n: int) -> str:
     return f"{n:,} eligible row{'' if n == 1 else 's'}" if n else "too few eligible rows"
 
 
-def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[Note]:
     """Yield a note on the intersections that were too small for informational questions.
 
     Excluded groups of binding questions have a note of their own.
@@ -146,4 +147,4 @@ def notes_of_small(findings: Sequence[QuestionFinding], named: GroupNamer) -> It
         names = [f"{name}: {_rows(n)}" for name, n in ascending]
         n = len(small)
         name = "small_intersection" if n == 1 else "small_intersections"
-        yield fill_sentence(name, n=f"{n:,}", groups=join_names(names, _MAX_NAMED))
+        yield fill_note(name, n=f"{n:,}", groups=join_names(names, _MAX_NAMED))

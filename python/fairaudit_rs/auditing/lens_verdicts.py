@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
+from ..report.notes import Note
 from ..report.words import number
 from .findings import LensFinding, LensTest
 from .lens_sentences import OF_POLICY, OF_ROWS
 from .number_style import NumberStyle, share
-from .sentences import fill_part, fill_sentence
+from .sentences import fill_note, fill_part, fill_sentence
 
 
 class LensWording(NumberStyle):
@@ -154,7 +155,7 @@ class LensWording(NumberStyle):
             reason=(finding.reason or "").removeprefix("not run: "),
         )
 
-    def silent(self) -> Iterator[str]:
+    def silent(self) -> Iterator[Note]:
         """Yield a sentence about untested groups for each lens that tested other groups."""
         for finding in self.binding:
             compared = [test for test in finding.tests if test.reason is None]
@@ -165,8 +166,9 @@ class LensWording(NumberStyle):
                 if test.reason and not {test.first, test.second} <= measured
             }
             if measured and lacks:
-                yield fill_sentence(
+                yield fill_note(
                     "silent_lens",
+                    scope=f"{finding.lens}, {finding.attribute}",
                     attribute=finding.attribute,
                     lens=finding.lens,
                     reasons="; ".join(sorted(filter(None, lacks))),

@@ -18,6 +18,7 @@ from ..permutation.question import PermutationQuestion, prepare_question
 from ..permutation.result import PermutationResult
 from ..projection.lens import project_table
 from ..projection.result import ProjectionResult
+from ..report.notes import Note
 from . import lens_words as words
 from .context import AuditContext, ModelInputs, design_refusal
 from .findings import LensFinding, LensTest, QuestionFinding, not_run
@@ -73,8 +74,8 @@ def run_lenses(context: AuditContext, threshold: float) -> LensRun:
             runs = _run_model_lens(lens, context)
         for finding, result in runs:
             if result is not None:
-                warnings = dict.fromkeys((*result.warnings, *finding.warnings))
-                finding = replace(finding, notes=tuple(warnings))
+                notes = dict.fromkeys((*result.notes, *finding.notes))
+                finding = replace(finding, notes=tuple(notes))
             lens_tolerance = context.lens_tolerance(lens, finding.attribute)
             findings.append(
                 finding if lens_tolerance is None else lens_tolerance.give_verdict(finding)
@@ -202,14 +203,14 @@ def _add_verdict(
     Pairs are tested, because a gap among more than two groups has no common direction.
     """
     tests, measured = [], set()
-    warnings: list[str] = []
+    notes: list[Note] = []
     for pair in combinations(large_groups(attribute), 2):
         try:
             result = project_pair(pair, lens_tolerance.tolerance, context.computing)
         except FairAuditError as error:
             tests.append(_no_departure(attribute, pair, reason_of(error)))
             continue
-        warnings += result.warnings
+        notes += result.notes
         if result.inconclusive is not None:
             tests.append(_no_departure(attribute, pair, result.inconclusive))
             continue
@@ -219,7 +220,7 @@ def _add_verdict(
     reason = None if measured else finding.reason
     coverage = context.coverage(attribute, measured)
     return replace(
-        finding, tests=tuple(tests), coverage=coverage, reason=reason, notes=tuple(warnings)
+        finding, tests=tuple(tests), coverage=coverage, reason=reason, notes=tuple(notes)
     )
 
 
@@ -350,8 +351,8 @@ def _run_permutations(
     if not _is_long(prepared, settings.n_resamples):
         return compare_groups(prepared, settings, _ADVICE)
     result = compare_groups(prepared, replace(settings, adaptive=True), _ADVICE)
-    note = _STOPS_EARLY.format(n_resamples=settings.n_resamples)
-    return replace(result, notes=(*result.warnings, note))
+    note = Note("stops-early", _STOPS_EARLY.format(n_resamples=settings.n_resamples))
+    return replace(result, notes=(*result.notes, note))
 
 
 def _is_long(prepared: PermutationQuestion, n_resamples: int) -> bool:

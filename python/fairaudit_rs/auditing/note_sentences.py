@@ -21,7 +21,7 @@ NOTES = {
     "table_is": (
         '"observed" in the table is the gap in these rows between the two groups in "decided by", '
         'and "bound" its limit with {confidence}: < at most, > at least. "p equal" tests whether '
-        'these groups differ at all; "adjusted p" tests whether their gap is within the tolerance'
+        'these groups differ at all; "adjusted p" tests whether their gap exceeds the tolerance'
     ),
     "errors_are": (
         "{tests}; a false FAIL in at most {rate} of audits{together}{false_pass}. These rates and "

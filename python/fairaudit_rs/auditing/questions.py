@@ -21,6 +21,7 @@ from ..metrics.mirrors import gap_key
 from ..permutation.equality import equality_tests
 from ..permutation.minimum_counts import GroupCount
 from ..permutation.tolerance import ToleranceQuestion, ToleranceTest, prepare_tolerance_question
+from ..report.notes import Note
 from ..results import verdict
 from .criterion import Criterion
 from .findings import LensFinding, PairFinding, QuestionFinding
@@ -62,7 +63,7 @@ class AuditedAttribute:
     #: The share of people by weight whose group is not known; None without weights.
     share_unknown: float | None = None
     #: Notes on how the groups were read.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @classmethod
     def from_table(

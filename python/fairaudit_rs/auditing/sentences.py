@@ -11,6 +11,7 @@ from functools import cache
 from typing import get_args
 
 from ..literals import LensName
+from ..report.notes import Note
 from .lens_sentences import LENSES, PARTS_OF_LENSES
 from .note_sentences import NOTES, PARTS_OF_NOTES
 from .rules.sentences import PARTS_OF_RULES, RULES
@@ -181,6 +182,13 @@ _VALUE = r"-?(?:[\d,]*\.?\d+(?:e[+-]?\d+)?|infinite)(?: %)?|not measurable"
 def fill_sentence(name: str, **parts: object) -> str:
     """Fill the template of a sentence."""
     return SENTENCES[name].format(**parts)
+
+
+def fill_note(
+    name: str, *, subject: tuple[str, ...] = (), scope: str = "", **parts: object
+) -> Note:
+    """Return the sentence of a note; its code is the name of the template."""
+    return Note(name.replace("_", "-"), fill_sentence(name, **parts), subject, scope)
 
 
 def fill_part(of: str, name: str, **parts: object) -> str:

@@ -13,6 +13,7 @@ from ..permutation.within_strata import (
     stratum_name,
 )
 from ..report.document import Cell, Column, Table
+from ..report.notes import Note
 from .findings import GroupNamer, PairFinding, QuestionFinding
 from .wording import Wording
 
@@ -76,14 +77,14 @@ def _row(
     )
 
 
-def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[str]:
+def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[Note]:
     """Yield a note on the homogeneity of gaps for each binding question with strata."""
     for finding, pair, within in _stratified(findings):
         who = " and ".join(named(finding.attribute, group.group) for group in pair.test.groups)
         yield note_of_homogeneity(within, f"{finding.attribute}, {finding.metric}, {who}")
 
 
-def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[str]:
+def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[Note]:
     """Yield a warning for binding questions whose strata may be a sample, as queries are."""
     for finding in findings:
         within = [pair.test.within for pair in finding.pairs if pair.test.within is not None]

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
+from ..report.notes import Note
 from ..report.words import join_names, number
 from ..results import verdict as verdicts
 from .findings import GroupNamer, LensFinding, PairFinding, QuestionFinding
 from .lens_verdicts import LensWording
 from .number_style import NumberStyle, share
 from .policy import Policy
-from .sentences import fill_part, fill_sentence
+from .sentences import fill_note, fill_part, fill_sentence
 
 #: The first word of every output.
 HEADLINES: dict[Verdict, str] = {
@@ -413,10 +414,10 @@ class Wording(NumberStyle):
                 least[name] = min(least.get(name, 1.0), part)
         return ", ".join(f"{name} {_covered(part)}" for name, part in least.items())
 
-    def limits(self, policy: Policy, has_labels: bool) -> Iterator[str]:
+    def limits(self, policy: Policy, has_labels: bool) -> Iterator[Note]:
         """Yield the assumptions of the verdict, and the groups that it does not cover."""
         if any(finding.tolerance is None and len(finding.pairs) > 1 for finding in self.informing):
-            yield fill_sentence("equal_is")
+            yield fill_note("equal_is")
         if not self.binds:
             return
         for criterion in self.binding:
@@ -425,18 +426,19 @@ class Wording(NumberStyle):
                     f"{self.named(criterion.attribute, group.group)} ({group.reason})"
                     for group in criterion.untested
                 ]
-                yield fill_sentence(
+                yield fill_note(
                     "not_tested",
+                    scope=f"{criterion.attribute}, {criterion.metric}",
                     groups=join_names(groups, 10),
                     attribute=criterion.attribute,
                     metric=criterion.metric,
                 )
         yield from self.lenses.silent()
         if self.n_tests:
-            yield fill_sentence("table_is", confidence=self.confidence)
+            yield fill_note("table_is", confidence=self.confidence)
             yield self._errors(policy, has_labels)
 
-    def _errors(self, policy: Policy, has_labels: bool) -> str:
+    def _errors(self, policy: Policy, has_labels: bool) -> Note:
         """Return the sentence on the error rates of the verdict."""
         has_lens, together = bool(self.lenses.binding), ""
         name = "one_lens" if has_lens else "one_pair"
@@ -445,7 +447,7 @@ class Wording(NumberStyle):
             together = fill_part("together", "all" if policy.adjustment == "holm" else "each")
         rate = f"{100 * self.alpha:g} %"
         tests = fill_part("tests", name, n=f"{self.n_tests:,}")
-        return fill_sentence(
+        return fill_note(
             "errors_are",
             tests=tests,
             rate=rate,

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...data.groups import group_name
+from ...report.notes import Note
 from ...report.words import join_names
-from ..sentences import fill_part, fill_sentence
+from ..sentences import fill_note, fill_part, fill_sentence
 from .nyc_ll144 import without_parts
 from .report import AttributeReport, CountRow, RuleReport
 
@@ -48,7 +49,7 @@ def rule_facts(policy: Policy, report: RuleReport) -> list[str]:
     ]
 
 
-def notes_of_own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[str]:
+def notes_of_own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[Note]:
     """Yield a warning for groups below the minimum size, which the rule reports all the same."""
     for attribute in () if report is None else report.attributes:
         groups = {row.group: row.total for row in attribute.rows_of_counts}
@@ -56,8 +57,9 @@ def notes_of_own_minimum(policy: Policy, report: RuleReport | None) -> Iterator[
         small = [name for name, n in groups.items() if n < policy.floor]
         if small:
             names = join_names([group_name(name, attribute.attribute) for name in small], 10)
-            yield fill_sentence(
+            yield fill_note(
                 "own_minimum",
+                scope=attribute.attribute,
                 attribute=attribute.attribute,
                 groups=names,
                 has="has" if len(small) == 1 else "have",
