@@ -161,6 +161,17 @@ class TestBands:
         found = fa.audit(data=data, y_pred="approved", sensitive_features="age", policy=own(rate()))
         assert {group.group for group in found.questions[0].groups} == {0, 1}
 
+    def test_numbers_stored_as_text_are_refused(self):
+        """One "?" makes a column of ages text: without an error each age would be a group."""
+        ages = np.random.default_rng(0).integers(18, 70, 400).astype(str)
+        ages[:20] = "?"
+        with pytest.raises(fa.errors.ArgumentError, match="'Age' holds numbers as text") as error:
+            fa.audit(y_pred=[0, 1] * 200, sensitive_features={"Age": ages}, rng=1)
+        assert error.value.argument == "bands"
+        bands = ["18-29", "30+"] * 200
+        audit = fa.audit(y_pred=[0, 0, 1, 1] * 100, sensitive_features={"Age": bands}, rng=1)
+        assert {rate.group for rate in audit.base_rates} == {"18-29", "30+"}
+
 
 class TestFiles:
     @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from scipy import stats
 import fairaudit_rs as fa
 from fairaudit_rs.auditing.seeds import seed_of
 from fairaudit_rs.errors import AuditFailedError
+from fairaudit_rs.metrics import registry
 from fairaudit_rs.permutation.minimum_counts import ROWS
 
 
@@ -616,3 +617,23 @@ def test_bugs_and_stops_are_no_reasons(monkeypatch):
     for kind in (fa.errors.InternalError, fa.errors.CancelledError):
         with pytest.raises(kind):
             broken(kind("planted"))
+
+
+class TestOwnMetrics:
+    def test_a_column_that_the_metric_names(self, monkeypatch):
+        """A ratio metric of a data column is read with the other columns."""
+        for table in ("_METRICS", "_NAME_BY_KEY"):
+            monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+        rng = np.random.default_rng(0)
+        frame = pl.DataFrame({"sex": list("ab") * 200, "cost": rng.random(400)})
+        metric = fa.metrics.ratio_metric("mean_cost_of_test", "cost")
+        fa.metrics.register(metric)
+        criterion = fa.Criterion(metric="mean_cost_of_test", tolerance=0.5)
+        policy = fa.Policy(name="costs", criteria=(criterion,))
+        audit = fa.audit(data=frame, sensitive_features="sex", policy=policy, rng=1)
+        means = dict(frame.group_by("sex").agg(pl.col("cost").mean()).iter_rows())
+        found = {group.group: group.value for group in audit.questions[0].tested}
+        assert found == pytest.approx(means)
+        assert audit.verdict == "pass"
+        with pytest.raises(fa.errors.ArgumentTypeError, match="column 'cost'"):
+            fa.audit(y_pred=[0, 1] * 200, sensitive_features=list("ab") * 200, policy=policy)

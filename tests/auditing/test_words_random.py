@@ -13,7 +13,7 @@ from fairaudit_rs.auditing.findings import QuestionFinding
 from fairaudit_rs.auditing.rules import report
 from fairaudit_rs.auditing.sentences import SENTENCES, read_sentence
 from fairaudit_rs.permutation.tolerance import ToleranceTest
-from fairaudit_rs.report.words import fold_notes
+from fairaudit_rs.report.notes import Note, fold_notes
 
 from .words import World
 from .words_audits import (
@@ -209,10 +209,15 @@ class TestRare:
 
     def test_notes_of_one_kind_are_folded(self):
         notes = [
-            f"extremes, race: the p-value of {first} and {second} is a bound: cuts are simulated"
+            Note(
+                "simulated-cuts",
+                f"extremes, race: the p-value of {first} and {second} is a bound: cuts are "
+                "simulated",
+                (first, second),
+            )
             for first, second in combinations("abc", 2)
         ]
-        [line] = fold_notes(notes, ["a", "b", "c"])
+        [line] = fold_notes(notes)
         name, _ = read_sentence(line, WORDS)
         # A warning goes on after its first words, and is read as such first.
         assert name in ("lens_warning", "folded")

@@ -8,8 +8,8 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs.data.groups import group_name
 from fairaudit_rs.permutation import result as permutation_result
+from fairaudit_rs.report.notes import Note, fold_notes
 from fairaudit_rs.report.words import (
-    fold_notes,
     join_names,
     note_on_disagreement,
     p_text,
@@ -67,39 +67,40 @@ class TestNumbers:
 class TestFolding:
     def test_three_of_a_kind_are_one(self):
         notes = [
-            f"{name} has only {n} rows of a label"
+            Note("few-labels", f"{name} has only {n} rows of a label", (name,))
             for name, n in zip("abcde", range(5), strict=True)
         ]
-        assert fold_notes(["first", *notes, "last"], list("abcde")) == [
+        assert fold_notes([Note("begin", "first"), *notes, Note("end", "last")]) == [
             "first",
             "a has only 0 rows of a label; the same of b, c, d and 1 more (5 notes of this kind)",
             "last",
         ]
 
     def test_two_are_two(self):
-        notes = ["a has 1 row", "b has 2 rows"]
-        assert fold_notes(notes, ["a", "b"]) == notes
+        notes = [Note("few-rows", "a has 1 row", ("a",)), Note("few-rows", "b has 2", ("b",))]
+        assert fold_notes(notes) == ["a has 1 row", "b has 2"]
 
     def test_pairs(self):
-        notes = [f"interval of {a} and {b}: few rows" for a, b in ("xy", "xz", "yz")]
-        assert fold_notes(notes, list("xyz")) == [
+        notes = [
+            Note("few-rows", f"interval of {a} and {b}: few rows", (a, b))
+            for a, b in ("xy", "xz", "yz")
+        ]
+        assert fold_notes(notes) == [
             "interval of x and y: few rows; the same of x and z and y and z (3 notes of this kind)"
         ]
 
-    def test_other_words_are_other_kinds(self):
-        notes = ["a has 1 row", "b has 1 row", "c lacks 1 row"]
-        assert fold_notes(notes, list("abc")) == notes
+    def test_other_codes_and_scopes_are_other_kinds(self):
+        codes = [Note(code, code, (group,)) for code, group in zip("opq", "abc", strict=True)]
+        assert fold_notes(codes) == list("opq")
+        scopes = [Note("few", scope, (group,), scope) for scope, group in ("oa", "pb", "qc")]
+        assert fold_notes(scopes) == list("opq")
 
-    def test_numbers_alone_do_not_fold(self):
-        notes = ["1 replicate", "2 replicate", "3 replicate"]
-        assert fold_notes(notes, []) == notes
+    def test_notes_without_a_subject_stay(self):
+        notes = [Note("few", f"{n} replicates") for n in range(3)]
+        assert fold_notes(notes) == [note.text for note in notes]
 
-    def test_names_with_signs(self):
-        names = ["sex=0 & old=True", "sex=1 & old=True", "(*"]
-        notes = [f"no value in {name}" for name in names]
-        assert fold_notes(notes, names)[0].startswith(
-            "no value in sex=0 & old=True; the same of sex=1"
-        )
+    def test_equal_notes_are_one(self):
+        assert fold_notes([Note("few", "few rows")] * 4) == ["few rows"]
 
     def test_a_test_of_six_groups(self):
         rng = np.random.default_rng(0)

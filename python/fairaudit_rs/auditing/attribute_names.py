@@ -27,7 +27,8 @@ def check_attribute_names(policy: Policy, attributes: Sequence[str]) -> None:
 def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
     """Refuse bands that do not split their attribute: it holds text, or all numbers in one band.
 
-    The default bands are for ages; an attribute named "age" that holds other values stays as it is.
+    The default bands are for ages; an attribute named "age" that holds texts such as "18-29" stays
+    as it is. Numbers stored as text are refused, because each would be a group of its own.
     """
     folded = {name.casefold(): (name, cuts) for name, cuts in policy.bands.items()}
     for attribute in attributes:
@@ -35,6 +36,15 @@ def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
         if attribute.name in policy.bands:
             name, cuts = attribute.name, policy.bands[attribute.name]
         unbanded = [group for group in attribute.groups if cuts and group not in band_names(cuts)]
+        numbers = [group for group in unbanded if _is_number(group)]
+        if numbers:
+            raise ArgumentError(
+                f"bands of {name!r} cannot be applied: {attribute.name!r} holds numbers as text, "
+                f"such as {numbers[0]!r}, because some values are no numbers. Convert the column "
+                "to numbers (with missing values in place of words such as '?'), or remove these "
+                "bands.",
+                argument="bands",
+            )
         if unbanded and DEFAULT_BANDS.get(name.casefold()) != cuts:
             raise ArgumentError(
                 f"bands of {name!r} is {list(cuts)}, which does not split {attribute.name!r}, with "
@@ -42,6 +52,15 @@ def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
                 "the smallest and the largest number, or remove these bands.",
                 argument="bands",
             )
+
+
+def _is_number(group: object) -> bool:
+    """Return whether a group is a number, also as text."""
+    try:
+        float(str(group))
+    except ValueError:
+        return False
+    return True
 
 
 def _names_in_policy(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str, str]]:

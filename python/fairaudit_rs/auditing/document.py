@@ -16,7 +16,7 @@ from .strata_tables import stratum_tables
 from .wording import HEADS, Wording, question_rows
 
 #: The column of the table of questions that is empty if nothing was compared.
-_OBSERVED = HEADS.index("observed")
+_OBSERVED = HEADS.index("observed gap")
 
 
 def question_sections(

@@ -10,58 +10,58 @@ OF_POLICY = "under the metric of this policy"
 OF_ROWS = "under every metric that the rows allow"
 _TITLES = {lens: words.partition(",")[0] for lens, words in LENS_WORDS.items()}
 _GROWS = (
-    "between people who differ in little but what tells groups apart the loss grows to {growth} "
-    "times itself under {likeness}, "
+    "for similar people who differ mainly in group-related features, the loss is {growth} times "
+    "as large under {likeness}, "
 )
-_FLIP = "what one row in {horizon} would gain at least by a flip is "
+_FLIP = "with the attribute changed, 1 person in {horizon} would gain at least "
 _DIFFER = "({limits}, {level}): that worst cases differ is {differ_shown}"
 _INFLUENCE = (
-    "the {rate} of {first} less that of {second} is {gap}, and the data allow {low} to {high} "
-    "({level}): {features_found}"
+    "the {rate} of {first} minus that of {second} is {gap} ({low} to {high}, {level}): "
+    "{features_found}"
 )
-_MOVING = "with all else held fixed the decisions move with {moving}"
+_MOVING = "with all else held fixed, decisions depend on {moving}"
 
 #: By name, as in `sentences.SENTENCES`.
 LENSES = {
     # -- informational lenses --
-    "others_inform": "Other lenses, which inform and do not bind:",
+    "others_inform": "Other lenses, not binding:",
     "lens_told": "- {lens}, {attribute}: {lens_found}{lens_note}.",
     "lens_warning": "{lens}, {about}: {warning}",
     # -- a fail --
     "fail_projection": (
         "{attribute}: scores depart from {notion} by more than the tolerated {tolerance} between "
-        "{first} and {second}, even after allowing for chance (a gap of {gap} is seen; "
+        "{first} and {second}, even after allowing for chance (observed gap {gap}; "
         "{confidence}){lens_note}."
     ),
     "fail_individual": (
-        "{attribute}: between people who {who_are} the loss grows to {growth} times itself. That "
-        "is more than the tolerated {tolerance} even after allowing for chance (at least {bound}, "
-        "{confidence}{of_rows}){lens_note}."
+        "{attribute}: for people who {who_are}, the loss is {growth} times as large. That exceeds "
+        "the tolerated {tolerance}: allowing for chance, it is at least {bound} times as large "
+        "({confidence}{of_rows}){lens_note}."
     ),
     "fail_gap": (
-        "{attribute}: {quantity} is {low_value} for {low_group} ({low_n} rows that count) and "
-        "{high_value} for {high_group} ({high_n} rows that count). The difference of {gap} is "
-        "larger than the tolerated {tolerance} even after allowing for chance (at least {bound}, "
-        "{confidence}){lens_note}.{goes_with}"
+        "{attribute}: {quantity} is {low_value} for {low_group} ({low_n} eligible rows) and "
+        "{high_value} for {high_group} ({high_n} eligible rows). The difference of {gap} exceeds "
+        "the tolerated {tolerance}: allowing for chance, it is at least {bound} "
+        "({confidence}){lens_note}.{goes_with}"
     ),
     # -- a pass --
     "pass_lens": (
-        "{attribute}, {lens_title}: shown to be within its tolerance: the most that the data leave "
-        "possible is {bound}{alone} ({between}by {same_attribute}; tolerated: {tolerance}; "
+        "{attribute}, {lens_title}: within its tolerance. Allowing for chance, the largest "
+        "possible value is {bound}{alone} ({between}by {same_attribute}; tolerated: {tolerance}; "
         "{confidence}){lens_note}."
     ),
     # -- an open verdict --
     "undecided_projection": (
         "- {attribute}, {lens_title}: that scores depart from {notion} by more than the tolerated "
-        "{tolerance} is not shown (gap seen {gap}, {first} and {second}). The projection never "
-        "shows that they do not, so it cannot pass{lens_note}."
+        "{tolerance} is not shown (observed gap {gap}, {first} and {second}). The projection "
+        "cannot show that they do not, so it never passes{lens_note}."
     ),
     "undecided_lens": (
-        "- {attribute}, {lens_title}: {gap} seen{seen_of}; the data allow up to {bound}{alike_as}; "
-        "tolerated {tolerance}. {remark}."
+        "- {attribute}, {lens_title}: observed {gap}{seen_of}; the true value may be as large as "
+        "{bound}{alike_as}; tolerated: {tolerance}. {remark}."
     ),
     "lacking_lens": "- {of_attribute}{lens_title}: not measurable: {reason}.",
-    "silent_lens": "nothing is said about some groups of {attribute} by the lens {lens}: {reasons}",
+    "silent_lens": "some groups of {attribute} were not tested by the lens {lens}: {reasons}",
 }
 #: Parts of these sentences.
 PARTS_OF_LENSES = {
@@ -72,8 +72,8 @@ PARTS_OF_LENSES = {
     },
     "lens_note": {"lens_note": " ({note})"},
     "who_are": {
-        "of_policy": f"are alike {OF_POLICY}",
-        "fitted": "differ in little but what tells groups apart",
+        "of_policy": f"are similar {OF_POLICY}",
+        "fitted": "differ mainly in group-related features",
     },
     "of_rows": {"of_rows": f", {OF_ROWS}"},
     "alike": {"of_policy": OF_POLICY, "of_rows": OF_ROWS},
@@ -81,12 +81,12 @@ PARTS_OF_LENSES = {
     "alone": {"alone": ", for this attack alone, {alike}"},
     "quantity": {
         "influence": "the {rate}",
-        "extremes": "what the worst cases would gain at least by a flip",
+        "extremes": "the least that the worst cases would gain with the attribute changed",
     },
     "goes_with": {"goes_with": " {features}."},
     "between": {"between": "{first} and {second} "},
     "seen_of": {
-        "seen_of": " ({high_group} {high_value} of {high_n}, {low_group} {low_value} of {low_n})"
+        "seen_of": " ({high_group}: {high_value} of {high_n}; {low_group}: {low_value} of {low_n})"
     },
     "of_attribute": {"of_attribute": "{attribute}, "},
     # Why a lens does not decide, or how its run deviates from the request; several are joined by
@@ -97,7 +97,7 @@ PARTS_OF_LENSES = {
             "{fails} in the group with the milder worst cases"
         ),
         "equal_differences": "of the largest differences {groups} equal another one; " + PERSONS,
-        "unknown_rows": "how many rows would tell is not known",
+        "unknown_rows": "the required number of rows is not known",
         "few_people": (
             "only {share} % of people are in groups that could be compared; a pass needs {needed} %"
         ),
@@ -122,17 +122,17 @@ PARTS_OF_LENSES = {
             "{gap} " + _DIFFER
         ),
         "extremes_of_several": (
-            _FLIP + "highest in {worst}, {worst_level}; of {n_groups} groups {first} "
+            _FLIP + "{worst_level} in {worst}, the most; of {n_groups} groups {first} "
             "({first_level}) and {second} ({second_level}) differ most clearly, by {gap} " + _DIFFER
         ),
     },
     "differ_shown": {"shown": "shown", "not_shown": "not shown, which is no evidence of equality"},
     # Reading takes the first template that matches, so longer ones come first.
     "features_found": {
-        "no_direction": "no direction is shown, and so no feature that goes with it",
-        "both": "shown to go with it: {features}; " + _MOVING + ". Not that they cause it",
-        "features": "shown to go with it: {features}. Not that they cause it",
-        "moving": "no feature is shown to go with it; " + _MOVING,
-        "none": "no feature is shown to go with it",
+        "no_direction": "the sign of the gap is not shown, so no feature is named",
+        "both": "related to it: {features}; " + _MOVING + ". Related is not the cause",
+        "features": "related to it: {features}. Related is not the cause",
+        "moving": "no feature is shown to be related to it; " + _MOVING,
+        "none": "no feature is shown to be related to it",
     },
 }

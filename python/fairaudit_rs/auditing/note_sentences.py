@@ -15,20 +15,20 @@ NOTES = {
     **melded_limits.SENTENCES,
     # -- the table and the verdict --
     "equal_is": (
-        '"p equal" of a question without a threshold is about the two groups with the largest '
+        '"p: no gap" of a question without a threshold is about the two groups with the largest '
         "observed gap, not adjusted for this choice; the table of pairs has all of them"
     ),
     "table_is": (
-        '"observed" in the table is the gap in these rows between the two groups in "decided by", '
-        'and "bound" its limit with {confidence}: < at most, > at least. "p equal" tests whether '
-        'these groups differ at all; "adjusted p" tests whether their gap exceeds the tolerance'
+        '"observed gap" is the gap in these rows of the groups in "compared", and "bound" its '
+        'limit with {confidence}: < at most, > at least. "p: no gap" tests whether these groups '
+        'differ at all; "p: tolerated" is small where their gap exceeds the tolerance'
     ),
     "errors_are": (
-        "{tests}; a false FAIL in at most {rate} of audits{together}{false_pass}. These rates and "
-        "the confidence of bounds hold before the verdict is known. Only binding checks make the "
+        "{tests}. At most {rate} of audits FAIL falsely{together}{false_pass}. These rates and the "
+        "confidence of bounds hold before the verdict is known. Only binding checks make the "
         "verdict{labels}"
     ),
-    "not_tested": "nothing is said about {groups}: not tested for {attribute}, {metric}",
+    "not_tested": "not tested for {attribute}, {metric}: {groups}",
     # -- remarks on data and lenses --
     "flag": "{attribute} = {yes} is compared with everyone else ({same_attribute} = {no})",
     "several_flags": (
@@ -36,18 +36,18 @@ NOTES = {
         "compared with each other (combine_columns, or --combine)"
     ),
     "decides_alike": (
-        "the model decides the same way for {share} of the people; equal rates are then no "
-        "achievement, and other metrics should bind"
+        "the model decides the same way for {share} of the people; equal rates are then easy to "
+        "reach, and other metrics should bind"
     ),
     "refusals": (
         "{attribute}: {refused} {times} times as frequent for {who} ({who_share}) as for {other} "
-        "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
-        "policy asks"
+        "({other_share}); a ratio of the {metric} does not show this, and this policy "
+        "does not ask for it"
     ),
     "refusals_of_one": (
         "{attribute}: {refused} found for {who} ({who_share}) and never for {other} "
-        "({other_share}); a ratio of the {metric} does not see this, and it is not what this "
-        "policy asks"
+        "({other_share}); a ratio of the {metric} does not show this, and this policy "
+        "does not ask for it"
     ),
     "base_rates_differ": (
         "base rates differ by {attribute} ({low_rate} of {low} and {high_rate} of {high}): no "
@@ -64,9 +64,9 @@ NOTES = {
     ),
     "own_minimum": (
         "{attribute}: {groups} {has} fewer than {floor} rows and no verdict here. This minimum is "
-        "our own: {rule} has none, and its own lines below are about all groups"
+        "our own: {rule} has none, and its own lines are about all groups"
     ),
-    "lenses_silent": "other lenses say nothing here ({lenses}): the findings have the reasons",
+    "lenses_silent": "not run: {lenses}; the table of findings has the reasons",
     "folded": "{note}; the same of {groups} ({n} notes of this kind)",
 }
 #: Parts of these sentences.
@@ -87,7 +87,7 @@ PARTS_OF_NOTES = {
         "comparisons": "{n} comparisons of pairs of groups",
         "comparisons_and_lenses": "{n} comparisons of pairs of groups and of other lenses",
     },
-    "false_pass": {"false_pass": ", a false PASS in at most {rate}"},
+    "false_pass": {"false_pass": ", and at most {rate} PASS falsely"},
     "labels": {"labels": ". Labels are taken as true"},
     "together": {
         "all": " for all of them together (Holm)",

@@ -35,7 +35,7 @@ class NumberStyle:
     def of_all(self) -> str:
         """The confidence of the bounds of fails in words; if adjusted, for all at once."""
         together = " for all comparisons" if self.adjusts and self.n_tests > 1 else ""
-        return f"{self.confidence}{together}, before the verdict was known"
+        return f"{self.confidence}{together}"
 
     def gap(self, found: AnyFinding, value: float) -> str:
         """Return a difference or a ratio in words."""

@@ -33,76 +33,73 @@ SENTENCES = {
     # -- a fail --
     "fail_difference": (
         "{attribute}: the {metric} is {low_value} for {low_group} ({low_n} eligible rows) and "
-        "{high_value} for {high_group} ({high_n}){within}. The gap of {gap} is above the tolerated "
-        "{tolerance}, even after allowing for chance (at least {bound}, {confidence}){worse}."
+        "{high_value} for {high_group} ({high_n}){within}. The gap of {gap} exceeds the tolerated "
+        "{tolerance}: allowing for chance, it is at least {bound} ({confidence}){worse}."
     ),
     "fail_ratio": (
         "{attribute}: the {metric} of {low_group} is {gap} times that of {high_group} ({low_value} "
         "of {low_n} and {high_value} of {high_n} eligible rows){within}. That is below the "
-        "tolerated {tolerance}, even after allowing for chance (at most {bound}, "
-        "{confidence}){worse}."
+        "tolerated {tolerance}: allowing for chance, the ratio is at most {bound} "
+        "({confidence}){worse}."
     ),
     "largest_observed": (
-        "{attribute}, {metric}: the largest observed gap is {gap}, between {low_group} {low_value} "
-        "and {high_group} {high_value}."
+        "{attribute}, {metric}: the largest observed gap is {gap}, between {low_group} "
+        "({low_value}) and {high_group} ({high_value})."
     ),
     "smallest_observed": (
-        "{attribute}, {metric}: the smallest observed ratio is {gap}, of {low_group} {low_value} "
-        "to {high_group} {high_value}."
+        "{attribute}, {metric}: the smallest observed ratio is {gap}, of {low_group} "
+        "({low_value}) to {high_group} ({high_value})."
     ),
     "more_fail": "{n} more questions fail; see the table.",
     "one_more_fails": "1 more question fails; see the table.",
-    "fail_is": "A failed audit is evidence of a gap, not of its cause or its legality.",
+    "fail_is": "A FAIL is evidence of a gap, not of its cause or its legality.",
     # -- a pass --
     "pass_difference": (
-        "{attribute}, {metric}: every gap{to} is within the tolerated {tolerance}. The largest "
-        "that the data leave possible is {bound}, between {first} and {second} "
+        "{attribute}, {metric}: every gap{to} is within the tolerated {tolerance}. Allowing "
+        "for chance, the largest possible gap is {bound}, between {first} and {second} "
         "({confidence}){within}.{differ}"
     ),
     "pass_ratio": (
-        "{attribute}, {metric}: every ratio{to} is at least the tolerated {tolerance}. The lowest "
-        "that the data leave possible is {bound}, of {first} to {second} "
+        "{attribute}, {metric}: every ratio{to} is at least the tolerated {tolerance}. Allowing "
+        "for chance, the lowest possible ratio is {bound}, of {first} to {second} "
         "({confidence}){within}.{differ}"
     ),
     "more_pass": "{n} more questions pass; see the table.",
     "one_more_passes": "1 more question passes; see the table.",
-    "not_binding": "Beyond tolerance, but not binding: {what}.",
+    "not_binding": "Beyond the tolerance, but not binding: {what}.",
     "pass_is": (
-        "A pass holds for the binding metrics and the tested groups, and for nothing else."
+        "A PASS holds for the binding metrics and the tested groups, and for nothing else."
     ),
     # -- an open verdict --
-    "neither": "This is not a pass, and not a fail: these rows show neither.",
-    "no_verdict": (
-        "This is not a pass, and not a fail: {n} of {n_all} binding questions could not be tested."
-    ),
-    "some_pass": "{n} of {n_all} questions pass.",
-    "one_passes": "1 of {n_all} questions passes.",
+    "neither": "These rows do not decide: they show neither a PASS nor a FAIL.",
+    "no_verdict": ("There is no verdict: {n} of {n_all} binding questions could not be tested."),
+    "some_pass": "Settled: {n} of {n_all} questions pass.",
+    "one_passes": "Settled: 1 of {n_all} questions passes.",
     "pairs_shown": (
-        "{attribute}, {metric}: {n} of {n_all} comparisons are shown to be within the tolerance."
+        "Settled: {attribute}, {metric}: {n} of {n_all} comparisons are within the tolerance."
     ),
     "people_shown": (
-        "{attribute}, {metric}: among {shown} ({share} of people) every gap is shown to be within "
-        "the tolerance. Comparisons with {groups} are still open."
+        "Settled: {attribute}, {metric}: among {shown} ({share} of people) every gap is within the "
+        "tolerance. Comparisons with {groups} are open."
     ),
-    "besides": "Besides, {n} questions are undecided:",
-    "besides_one": "Besides, 1 question is undecided:",
+    "besides": "Besides, {n} questions are open:",
+    "besides_one": "Besides, 1 question is open:",
     "undecided_difference": (
-        "- {attribute}, {metric}: the observed gap is {gap} ({low_group} {low_value} of {low_n}, "
-        "{high_group} {high_value} of {high_n}){within}. {differ} The data allow a gap of up to "
+        "- {attribute}, {metric}: the observed gap is {gap} ({low_group}: {low_value} of {low_n}; "
+        "{high_group}: {high_value} of {high_n}){within}. {differ} The true gap may be as large as "
         "{bound}; tolerated: {tolerance}. {required}"
     ),
     "undecided_ratio": (
-        "- {attribute}, {metric}: the observed ratio is {gap} ({low_group} {low_value} of {low_n}, "
-        "{high_group} {high_value} of {high_n}){within}. {differ} The data allow a ratio down to "
-        "{bound}; tolerated: {tolerance}. {required}"
+        "- {attribute}, {metric}: the observed ratio is {gap} ({low_group}: {low_value} of "
+        "{low_n}; {high_group}: {high_value} of {high_n}){within}. {differ} The true ratio may be "
+        "as low as {bound}; tolerated: {tolerance}. {required}"
     ),
-    "more_undecided": "- {n} more questions are undecided; see the table.",
-    "one_more_undecided": "- 1 more question is undecided; see the table.",
+    "more_undecided": "- {n} more questions are open; see the table.",
+    "one_more_undecided": "- 1 more question is open; see the table.",
     "not_measurable": "- {attribute}, {metric}: not measurable: {reason}.",
     "not_asked": "- {attribute}, {metric}: not asked: {reason}. Therefore there is no pass.",
     "some_not_asked": (
-        "This is not a pass, and not a fail: all questions that were asked pass, but some could "
-        "not be asked."
+        "There is no PASS: all questions that were asked pass, but some could not be asked."
     ),
 }
 #: Parts that are templates themselves, by the name of the part.
@@ -132,41 +129,41 @@ PARTS = {
     },
     "differ": {
         "others_differ": (
-            "That {first} and {second} differ at all is not shown, but {third} and {fourth} do "
-            "differ: chance alone does not explain their gap ({confidence})."
+            "Chance alone could explain the gap of {first} and {second}, but not that of {third} "
+            "and {fourth} ({confidence})."
         ),
         "they_differ": (
-            "{first} and {second} do differ: chance alone does not explain their gap "
-            "({confidence})."
+            "Chance alone does not explain the gap of {first} and {second} ({confidence})."
         ),
         "only_tolerance_open": (
-            "{first} and {second} do differ: chance alone does not explain their gap "
-            "({confidence}). Only whether it exceeds the tolerance is open."
+            "Chance alone does not explain the gap of {first} and {second} ({confidence}). Only "
+            "whether it exceeds the tolerance is open."
         ),
-        "not_shown_to_differ": "That {first} and {second} differ at all is not shown either.",
+        "not_shown_to_differ": (
+            "Chance alone could explain the gap of {first} and {second} ({confidence})."
+        ),
         "equality_unknown": "Whether {first} and {second} differ at all could not be tested.",
-        "small_gap": " A gap exists, though a tolerated one: chance alone does not explain it.",
+        "small_gap": " Chance alone does not explain this gap, but it is tolerated.",
     },
-    "cell": {"cell": "{group} {value} of {n}"},
+    "cell": {"cell": "{group}: {value} of {n}"},
     "required": {
         "rows_to_pass": (
-            "If all values stay as observed, {factor} times as many rows of each group (about "
-            "{n_rows} eligible rows from {group}, now {n_now}) would show a PASS of this question "
-            "in 8 of 10 audits."
+            "With {factor} times as many rows of each group (about {n_rows} eligible rows from "
+            "{group}, now {n_now}), 8 of 10 audits would show a PASS of this question, if all "
+            "values stay as observed."
         ),
         "rows_to_no_fail": (
-            "If all values stay as observed, {factor} times as many rows of each group (about "
-            "{n_rows} eligible rows from {group}, now {n_now}) would show every comparison of this "
-            "question within the tolerance in 8 of 10 audits."
+            "With {factor} times as many rows of each group (about {n_rows} eligible rows from "
+            "{group}, now {n_now}), 8 of 10 audits would show every comparison of this question "
+            "within the tolerance, if all values stay as observed."
         ),
         "rows_to_fail": (
-            "If the gap is as large as observed, which is more likely too large than too small, "
-            "{factor} times as many rows of each group (about {n_rows} eligible rows from {group}, "
-            "now {n_now}) would show a FAIL in 8 of 10 audits."
+            "With {factor} times as many rows of each group (about {n_rows} eligible rows from "
+            "{group}, now {n_now}), 8 of 10 audits would FAIL, if the true gap is as large as the "
+            "observed one. Observed gaps tend to be too large."
         ),
         "no_rows": (
-            "If the gap is as observed, no realistic number of rows will decide: check whether "
-            "this tolerance is right, or reduce the gap."
+            "If the gap is as observed, no realistic number of rows will decide at this tolerance."
         ),
         "rows_unknown": "The required number of rows is not known.",
         "reason": "{reason}.",

@@ -291,7 +291,7 @@ class Wording(NumberStyle):
                 key=lambda other: (math.isnan(other.test.p_equal), other.test.p_equal),
             )
             if not verdicts.rejects_at(surest.test.p_equal, self._each(finding)):
-                return fill_part("differ", "not_shown_to_differ", **names)
+                return fill_part("differ", "not_shown_to_differ", **names, confidence=self.of_all)
             others = self._pair_names(finding, surest)
             names |= {"third": others["first"], "fourth": others["second"]}
             return fill_part("differ", "others_differ", **names, confidence=self.of_all)
@@ -305,15 +305,7 @@ class Wording(NumberStyle):
         return {"first": low, "second": high}
 
     def _shares(self, verdict: Verdict) -> Iterator[str]:
-        """Yield the share of people whose gaps are all shown to be tolerated, and what is open."""
-        if any(criterion.is_skipped for criterion in self.binding) and not self._open:
-            yield fill_sentence("some_not_asked")
-        else:
-            n = len(self._of("not_measurable")) + len(
-                self.lenses.binding_with_verdict("not_measurable")
-            )
-            name = "neither" if verdict == "inconclusive" else "no_verdict"
-            yield fill_sentence(name, n=n, n_all=len(self.binding) + len(self.lenses.binding))
+        """Yield what is settled, and then that the verdict is open."""
         n = len(self._of("pass")) + len(self.lenses.binding_with_verdict("pass"))
         if n:
             n_all = len(self.binding) + len(self.lenses.binding)
@@ -341,6 +333,14 @@ class Wording(NumberStyle):
                     ),
                     groups=join_names(names, 5),
                 )
+        if any(criterion.is_skipped for criterion in self.binding) and not self._open:
+            yield fill_sentence("some_not_asked")
+        else:
+            n = len(self._of("not_measurable")) + len(
+                self.lenses.binding_with_verdict("not_measurable")
+            )
+            name = "neither" if verdict == "inconclusive" else "no_verdict"
+            yield fill_sentence(name, n=n, n_all=len(self.binding) + len(self.lenses.binding))
 
     def _undecided(self, questions: Sequence[QuestionFinding]) -> Iterator[str]:
         for question in questions[:_MOST_TOLD]:
@@ -381,7 +381,7 @@ class Wording(NumberStyle):
         return fill_part(
             "required",
             name if rows.side == "within" else "rows_to_fail",
-            factor=f"{rows.factor:.1f}",
+            factor=f"{rows.factor:.{1 if rows.factor < 10 else 0}f}",
             n_rows=f"{rows.n_rows:,}",
             group=self.named(finding.attribute, smaller.group),
             n_now=f"{smaller.n_counted:,}",
@@ -490,11 +490,11 @@ HEADS = (
     "verdict",
     "lowest",
     "highest",
-    "decided by",
-    "observed",
+    "compared",
+    "observed gap",
     "bound",
-    "p equal",
-    "adjusted p",
+    "p: no gap",
+    "p: tolerated",
 )
 
 
