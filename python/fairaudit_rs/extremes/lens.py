@@ -19,6 +19,7 @@ from .generated_tails import augment_tails, check_design, top_ups_of
 from .pairs import TailMeasurements, describe_refusals, measure_tails
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
+from .reasons import notes_with_reasons
 from .result import ExtremeResult, find_clearest
 from .tail import check_horizon, make_tail_fit
 
@@ -299,11 +300,17 @@ def _result_notes(
     name_of = partial(group_name, attribute=attribute_name(question.features))
     yield from (*question.notes, *found.notes)
     sizes = question.group_sizes
-    for group in found.groups:
-        reason = group.problem.why_refused(m)
-        if reason:
-            name = name_of(group.name)
-            yield Note("group-not-compared", f"{name} is not compared: {reason}", (name,))
+    refused = [
+        (name_of(group.name), reason)
+        for group in found.groups
+        if (reason := group.problem.why_refused(m))
+    ]
+    yield from notes_with_reasons(
+        [
+            (Note("group-not-compared", f"{name} is not compared: {reason}", (name,)), reason)
+            for name, reason in refused
+        ]
+    )
     small = {name_of(name): n for name, n in sizes.items() if FEWEST_ROWS <= n < _LITTLE}
     if small:
         named = ", ".join(f"{name} ({n:,})" for name, n in small.items())

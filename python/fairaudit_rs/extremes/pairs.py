@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..report.notes import Note
 from .comparison import LevelComparison, compare_all, permute_levels
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, ExtremeQuestion, GroupDiscrimination
+from .reasons import notes_with_reasons
 from .result import GroupMean, TailComparison, find_clearest
 from .search_result import PairEcd
 
@@ -174,10 +175,15 @@ def _fit_notes(groups: tuple[GroupTail, ...], attribute: str) -> list[Note]:
     for group in groups:
         for note in (*group.problem.notes, *_no_fit_notes(group.problem)):
             about.setdefault(note, []).append(group_name(group.name, attribute))
-    return [
-        Note(note.code, f"{', '.join(names)}: {note.text}", tuple(names))
-        for note, names in about.items()
-    ]
+    return notes_with_reasons(
+        [
+            (
+                replace(note, text=f"{', '.join(names)}: {note.text}", subject=tuple(names)),
+                note.text,
+            )
+            for note, names in about.items()
+        ]
+    )
 
 
 def pair_ecds(

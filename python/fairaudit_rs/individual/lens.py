@@ -477,7 +477,7 @@ def _undefined_notes(n_undefined: int, n_resamples: int) -> Iterator[Note]:
     """Yield a note if replicates without a value make the bounds wide."""
     if n_undefined > 0.01 * n_resamples:
         yield Note(
-            "replicates-without-value",
+            "replicates-without-audit-value",
             f"{n_undefined:,} of {n_resamples:,} replicates have no value (no error before the "
             "flow, or no metric); they count as extreme on either side, which makes the bounds "
             "wide",

@@ -398,7 +398,7 @@ def _result_notes(
             )
     if len(values) > 1:
         yield Note(
-            "largest-gap-without-error",
+            "largest-of-gaps-without-error",
             "the largest of several gaps has no standard error; its interval comes from Bonferroni "
             "intervals of all criteria",
         )
