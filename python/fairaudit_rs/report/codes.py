@@ -33,7 +33,7 @@ NOTE_CODES: dict[str, str] = {
         "fitted tail."
     ),
     "few-rows-in-tail-test": (
-        "These groups have so few rows that the test finds only very large differences."
+        "These groups have so few rows that the test often misses large differences."
     ),
     "generated-rows-apart": (
         "Tails with generated rows are reported separately and change no other number; use the "
