@@ -111,7 +111,7 @@ def test_real_rows_stand_apart():
     assert tuple(found.real) == pytest.approx(tuple(tail(frames()["h"]["c"])))
     assert found.augmented != found.real
     assert (found.looks, found.passes) == ((), None)
-    assert NO_INTERVAL in found.notes
+    assert NO_INTERVAL in map(str, found.notes)
     assert "200 real rows" in found.summary()
 
 
@@ -141,8 +141,8 @@ def test_looks_say_which_rows_failed():
     by_rows |= {200: 0.049}
     found = looked()
     assert found.passes is False
-    assert "the real rows fail the test (p = 0.049)" in found.notes[-1]
-    assert NO_INTERVAL not in found.notes
+    assert "the real rows fail the test (p = 0.049)" in found.notes[-1].text
+    assert NO_INTERVAL not in map(str, found.notes)
 
 
 # --- reference --------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_replicates_without_a_tail_are_counted():
     X = {"g": frames()["g"]}
     found = augmented_tails(own, X, fragile, n_resamples=20, rng=1)["g"]
     assert found.n_failed == 10
-    assert "10 of 20 replicates had no tail and were left out" in found.notes
+    assert "10 of 20 replicates had no tail and were left out" in map(str, found.notes)
     assert math.isfinite(found.standard_error)
 
 

@@ -168,7 +168,8 @@ def test_levels_by_dict_and_by_level():
     flips = flips_of("a", table, read_attribute("race", table))
     assert flips.has_counterfactual.tolist() == [False, True, True]
     assert flips.flipped_rows(0, np.array([1, 2]))["race"] == ["a", "a"]
-    assert flips.notes == ("1 rows with race a have no flip and are left out",)
+    [note] = flips.notes
+    assert note.text == "1 rows with race a have no flip and are left out"
     partly = flips_of({"b": "c"}, table, read_attribute("race", table))
     assert partly.has_counterfactual.tolist() == [False, True, False]
     assert partly.n_different == 1
@@ -178,7 +179,7 @@ def test_the_largest_of_several_is_named():
     table = wrap_features(people())
     flips = flips_of(None, table, read_attribute("race", table))
     assert flips.n_different == 2
-    assert "largest over up to 2 other levels of race" in flips.notes[0]
+    assert "largest over up to 2 other levels of race" in flips.notes[0].text
     same = flips_of({"a": "b", "b": "c", "c": "a"}, table, read_attribute("race", table))
     assert same.notes == ()
 
@@ -267,7 +268,8 @@ def test_columns_that_could_be_either_are_named():
     as_two = read_attribute({"a": "race_a", "old": "old"}, X)
     assert as_two.names == ("a", "old")
     assert (
-        "count as the levels of one attribute" in read_attribute(["race_a", "race_b"], X).notes[0]
+        "count as the levels of one attribute"
+        in read_attribute(["race_a", "race_b"], X).notes[0].text
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs.errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
 from fairaudit_rs.extremes.question import ExtremeArguments
+from fairaudit_rs.report.notes import Note
 
 from ..reference import extremes as reference
 from .designs import by_row, labels, people, pipeline
@@ -266,14 +267,17 @@ def test_rows_without_a_group_are_left_out(columns):
     sex = [None if i % 10 == 0 else value for i, value in enumerate(columns["sex"])]
     question = pose(y_score=columns["s"], counterfactual_score=columns["t"], sensitive_features=sex)
     assert (question.n_missing, question.n_rows) == (60, 540)
-    assert question.notes == ("60 rows have no value of group and belong to no group",)
+    assert [str(note) for note in question.notes] == [
+        "60 rows have no value of group and belong to no group"
+    ]
 
 
 def test_one_level_for_all(frame, fitted):
     question = pose(model=fitted, X=frame, attribute="race", flip="b")
     n_rows = int((frame.race == "b").sum())
     assert [group.name for group in question.groups] == ["a", "c"]
-    assert question.notes == (f"{n_rows} rows with race b have no flip and are left out",)
+    text = f"{n_rows} rows with race b have no flip and are left out"
+    assert question.notes == (Note("rows-without-flip", text, ("b",)),)
     others = pose(model=fitted, X=frame, attribute="race", flip="b", sensitive_features="sex")
     assert others.n_rows == 600 - n_rows
     before = fitted.predict_proba(frame)[:, 1]
@@ -346,7 +350,7 @@ def test_a_model_that_ignores_the_attribute_says_so(frame):
         model=lambda X: model.predict_proba(X.assign(sex="man"))[:, 1], X=frame, attribute="sex"
     )
     assert question.nothing_changes
-    assert "the model ignores sex: no flip changes a score" in question.notes[-1]
+    assert "the model ignores sex: no flip changes a score" in question.notes[-1].text
     assert not pose(model=model, X=frame, attribute="sex").nothing_changes
     with pytest.raises(DataError, match="attribute 'sex' is 'man' in every row of X"):
         pose(model=model, X=blind, attribute="sex")
@@ -388,7 +392,7 @@ def test_small_differences_that_are_more_than_rounding_stay():
 def test_equal_columns_say_so():
     question = pose(**ROAD | {"counterfactual_score": ROAD["y_score"]})
     assert question.nothing_changes
-    assert question.notes == ("the two scores are the same in every row",)
+    assert question.notes == (Note("equal-scores", "the two scores are the same in every row"),)
 
 
 def test_the_order_of_rows_changes_no_bit(frame, fitted):

@@ -234,9 +234,9 @@ class TestLeastNorm:
     def test_the_note(self):
         X, sex, _ = self.design()
         metric = fa.FairMetric.subspace(X, sex)
-        assert "the 6 that vary have rank 5" in metric.notes[0]
+        assert "the 6 that vary have rank 5" in metric.notes[0].text
         found = audit(X, np.resize([0, 1], 400), fair_metric=metric)
-        assert metric.notes[0] in found.warnings
+        assert metric.notes[0] in found.notes
         assert fa.FairMetric.subspace(X[:, :4], sex).notes == ()
 
     def test_a_design_of_full_rank_is_as_before(self):

@@ -320,7 +320,7 @@ class TestNumberOfParts:
 
         for name in ("_BLOCK_ROWS", "_BLOCK"):
             first, *others = self.in_parts(monkeypatch, simplex, name, 90, compute)
-            assert "2 of 90 rows: up becomes 1.7" in first
+            assert "2 of 90 rows: up becomes 1.7" in first.text
             assert others == [first, first]
 
     def test_sums_of_features(self, monkeypatch):

@@ -22,6 +22,7 @@ from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from ..report.notes import Note
 from .feature_tables import FeatureTable, RowNumbers
 
 _ACCEPTED = (
@@ -45,7 +46,7 @@ class AttributeLevels:
     #: For each level, one row that has it.
     first: RowNumbers
     cells: Cells
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @property
     def name(self) -> str:
@@ -120,7 +121,7 @@ def read_attribute(given: Any, feature_table: FeatureTable) -> AttributeLevels:
 
 def _split_attributes(
     given: Any, feature_table: FeatureTable
-) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
+) -> tuple[list[_SingleAttribute], tuple[Note, ...]]:
     if isinstance(given, Mapping):
         if not given:
             raise ArgumentError(f"attribute is empty; accepted: {_ACCEPTED}", argument="attribute")
@@ -159,7 +160,7 @@ def _single_attribute(given: Any, feature_table: FeatureTable) -> _SingleAttribu
 
 def _one_or_several(
     entries: Sequence[Any], feature_table: FeatureTable
-) -> tuple[list[_SingleAttribute], tuple[str, ...]]:
+) -> tuple[list[_SingleAttribute], tuple[Note, ...]]:
     """Return columns as one attribute if they are one-hot, else as one attribute each."""
     places = [_places(entry, feature_table) for entry in entries]
     each = [_single_attribute(entry, feature_table) for entry in entries]
@@ -178,9 +179,11 @@ def _one_or_several(
             "for several.",
             argument="attribute",
         )
-    note = (
+    note = Note(
+        "columns-read-as-one-attribute",
         f"columns {', '.join(column_names[:5])} of X, of which at most one is at its higher value "
-        "in any row, count as the levels of one attribute"
+        "in any row, count as the levels of one attribute",
+        tuple(column_names),
     )
     return [_one_hot(columns, feature_table)], (note,)
 

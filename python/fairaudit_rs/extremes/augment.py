@@ -7,7 +7,7 @@ spread of an augmented estimate comes from resampling the real rows and refittin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
@@ -18,6 +18,7 @@ from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FunctionError
 from ..literals import InterimLooks
 from ..progress import Progress
+from ..report.notes import Note
 from ..report.words import number
 from ..results.verdict import rejects_at
 from .frame_rows import take_rows
@@ -155,7 +156,7 @@ class AugmentedTail:
         Whether all looks pass; None without a test.
     seed : int
         The group's seed.
-    notes : tuple of str
+    notes : tuple of Note
         Notes for the reader of the numbers.
     """
 
@@ -174,7 +175,7 @@ class AugmentedTail:
     looks: tuple[ExponentialityCheck, ...]
     passes: bool | None
     seed: int
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote.
@@ -355,7 +356,7 @@ class _TailGroup:
             looks=looks,
             passes=all(look.passes for look in looks) if looks else None,
             seed=self.seed,
-            notes=_notes(n_resamples, len(known), looks),
+            notes=tuple(_tail_notes(n_resamples, len(known), looks)),
         )
 
     def differences_of(self, frame: Any, n: int) -> Floats:
@@ -431,19 +432,25 @@ class _TailGroup:
         return return_levels
 
 
-def _notes(
+def _tail_notes(
     n_resamples: int, n_known: int, looks: tuple[ExponentialityCheck, ...]
-) -> tuple[str, ...]:
-    """Return notes for the reader of the numbers."""
-    notes = ["generated rows are no observations, and the looks at them no tests of new data"]
+) -> Iterator[Note]:
+    """Yield notes for the reader of the numbers."""
+    yield Note(
+        "generated-rows-are-no-data",
+        "generated rows are no observations, and the looks at them no tests of new data",
+    )
     if n_resamples:
-        notes.append(NO_INTERVAL)
+        yield Note("no-interval-with-generated-rows", NO_INTERVAL)
     failed = n_resamples - n_known
     if failed > _MANY_FAILED * n_resamples:
-        notes.append(f"{failed:,} of {n_resamples:,} replicates had no tail and were left out")
-    if looks and not looks[0].passes:
-        notes.append(
-            f"the real rows fail the test (p = {looks[0].pvalue:.3g}): generated ones do not "
-            "change that"
+        yield Note(
+            "replicates-without-tail",
+            f"{failed:,} of {n_resamples:,} replicates had no tail and were left out",
         )
-    return tuple(notes)
+    if looks and not looks[0].passes:
+        yield Note(
+            "real-rows-fail-test",
+            f"the real rows fail the test (p = {looks[0].pvalue:.3g}): generated ones do not "
+            "change that",
+        )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..data.groups import find_group, group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentError, ArgumentTypeError, DataError, FairAuditError, FunctionError
+from ..report.notes import Note
 from .attribute import AttributeLevels
 from .distinct_rows import row_hashes
 from .feature_tables import FeatureTable, RowNumbers, check_like, copy_features, wrap_features
@@ -45,7 +46,7 @@ class Flips(ABC):
 
     @property
     @abstractmethod
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the counterfactuals."""
 
 
@@ -79,18 +80,25 @@ class LevelFlips(Flips):
         return (self.targets[:, 0] >= 0)[self.attribute.code]
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the counterfactuals."""
         notes = []
         for level in np.flatnonzero(self.targets[:, 0] < 0).tolist():
             name = group_name(group_label(self.attribute.keys[level]))
             n_rows = int(np.count_nonzero(self.attribute.code == level))
             notes.append(
-                f"{n_rows:,} rows with {self.attribute.name} {name} have no flip and are left out"
+                Note(
+                    "rows-without-flip",
+                    f"{n_rows:,} rows with {self.attribute.name} {name} have no flip and are left "
+                    "out",
+                    (name,),
+                )
             )
         if self.n_different > 1:
             notes.append(
-                _note_on_several(f"up to {self.n_different} other levels of {self.attribute.name}")
+                _several_flips_note(
+                    f"up to {self.n_different} other levels of {self.attribute.name}"
+                )
             )
         return tuple(notes)
 
@@ -126,19 +134,20 @@ class MappedFlips(Flips):
         return np.ones(self.counterfactuals[0].n_rows, dtype=bool)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the counterfactuals."""
         return (
-            (_note_on_several(f"{len(self.counterfactuals)} counterfactuals of flip"),)
+            (_several_flips_note(f"{len(self.counterfactuals)} counterfactuals of flip"),)
             if len(self.counterfactuals) > 1
             else ()
         )
 
 
-def _note_on_several(what: str) -> str:
-    return (
+def _several_flips_note(what: str) -> Note:
+    return Note(
+        "largest-of-several-flips",
         f"the discrimination of a row is the largest over {what}: the largest of several is "
-        "another quantity than that of one flip, and is not comparable with it"
+        "another quantity than that of one flip, and is not comparable with it",
     )
 
 

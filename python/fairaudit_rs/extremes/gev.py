@@ -29,10 +29,17 @@ _REGULAR_SHAPE = -0.5
 _LARGEST_BLOCK = 10**9
 
 _ENDS = {
-    "lowest shape": "the shape is -1, the edge of what is fitted: the law ends at the largest "
-    "maximum",
-    "highest shape": "the shape is 3, the largest that is fitted",
-    "not converged": "the likelihood is too flat or too steep: the search did not come to a top",
+    "lowest shape": Note(
+        "block-fit-at-lowest-shape",
+        "the shape is -1, the edge of what is fitted: the law ends at the largest maximum",
+    ),
+    "highest shape": Note(
+        "block-fit-at-highest-shape", "the shape is 3, the largest that is fitted"
+    ),
+    "not converged": Note(
+        "block-fit-not-converged",
+        "the likelihood is too flat or too steep: the search did not come to a top",
+    ),
 }
 
 
@@ -109,8 +116,8 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
     >>> found = block_maxima([(7 * i) % 23 for i in range(32)], block_size=3)
     >>> found.maxima.astype(int).tolist()
     [14, 21, 19, 17, 22, 20, 18, 16, 21, 19]
-    >>> found.notes
-    ('the last 2 rows are no whole block and were left out',)
+    >>> found.notes[0].text
+    'the last 2 rows are no whole block and were left out'
     """
     numbers = arguments.finite_array("values", values, 1)
     if (blocks is None) == (block_size is None):
@@ -126,9 +133,11 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
         size = arguments.count("block_size", block_size, 1, _LARGEST_BLOCK)
         left = len(numbers) % size
         rows = "row is" if left == 1 else f"{left} rows are"
-        notes = (f"the last {rows} no whole block and were left out",) if left else ()
+        incomplete = Note("incomplete-block", f"the last {rows} no whole block and were left out")
         maxima = numbers[: len(numbers) - left].reshape(-1, size).max(axis=1)
-        return BlockMaxima(maxima=maxima, block_size=float(size), notes=notes)
+        return BlockMaxima(
+            maxima=maxima, block_size=float(size), notes=(incomplete,) if left else ()
+        )
     try:
         labels = np.asarray(blocks)
     except Exception as error:  # objects may raise any error when they become an array
@@ -168,7 +177,10 @@ def _labelled(numbers: Floats, labels: NDArray[Any]) -> BlockMaxima:
     maxima = np.full(len(sizes), -np.inf)
     np.maximum.at(maxima, block, numbers)
     size = len(numbers) / len(sizes)
-    uneven = f"blocks have {least:,} to {most:,} rows; return levels take their mean, {size:.1f}"
+    uneven = Note(
+        "uneven-blocks",
+        f"blocks have {least:,} to {most:,} rows; return levels take their mean, {size:.1f}",
+    )
     return BlockMaxima(maxima=maxima, block_size=size, notes=(uneven,) if least < most else ())
 
 
@@ -388,7 +400,7 @@ def _errors(
         location, scale, shape_error = (math.sqrt(covariance[4 * place]) for place in range(3))
         return (location, scale, shape_error), ""
     if end in _ENDS:
-        reason = _ENDS[end]
+        reason = _ENDS[end].text
     elif shape <= _REGULAR_SHAPE:
         reason = "the shape is not above -0.5, where the likelihood is not regular"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, get_args
 
@@ -12,12 +12,14 @@ from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
 from ..literals import Auto, ExtremeNull, Missing, UpperByRow
+from ..report.notes import Note
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
 from .generated_tails import augment_tails, check_design, top_ups_of
 from .pairs import TailMeasurements, describe_refusals, measure_tails
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
+from .reasons import notes_with_reasons
 from .result import ExtremeResult, find_clearest
 from .tail import check_horizon, make_tail_fit
 
@@ -191,7 +193,7 @@ def extreme_test(
         check_design(design)
     question = design.pose(callback)
     if question.nothing_changes:
-        raise NotMeasurableError(question.notes[-1])
+        raise NotMeasurableError(question.notes[-1].text)
     # Smaller groups have no tail, so they do not limit the number of exceedances.
     sizes = [group.n_rows for group in question.groups if group.n_rows >= FEWEST_ROWS]
     fewest = min(sizes, default=FEWEST_ROWS)
@@ -236,7 +238,7 @@ def extreme_test(
         seed=seed,
         engine=clearest.method if null == "equal_levels" else "permutation",
         notes=tuple(
-            _warnings(
+            _result_notes(
                 question,
                 measurements,
                 m,
@@ -285,7 +287,7 @@ def _require_measurable_pair(found: TailMeasurements, m: float, null: str) -> No
     raise NotMeasurableError(refused or found.comparisons[0].reason)
 
 
-def _warnings(
+def _result_notes(
     question: ExtremeQuestion,
     found: TailMeasurements,
     m: float,
@@ -293,47 +295,67 @@ def _warnings(
     level: float,
     *,
     generated: Collection[Any] | None,
-) -> list[str]:
+) -> Iterator[Note]:
+    """Yield the notes on a comparison of tails."""
     name_of = partial(group_name, attribute=attribute_name(question.features))
-    texts = [*question.notes, *found.notes]
+    yield from (*question.notes, *found.notes)
     sizes = question.group_sizes
-    for group in found.groups:
-        reason = group.problem.why_refused(m)
-        if reason:
-            texts.append(f"{name_of(group.name)} is not compared: {reason}")
+    refused = [
+        (name_of(group.name), reason)
+        for group in found.groups
+        if (reason := group.problem.why_refused(m))
+    ]
+    yield from notes_with_reasons(
+        [
+            (Note("group-not-compared", f"{name} is not compared: {reason}", (name,)), reason)
+            for name, reason in refused
+        ]
+    )
     small = {name_of(name): n for name, n in sizes.items() if FEWEST_ROWS <= n < _LITTLE}
     if small:
         named = ", ".join(f"{name} ({n:,})" for name, n in small.items())
-        texts.append(
+        yield Note(
+            "few-rows-in-tail-test",
             f"with so few rows in {named} the test says little: at 100 rows against 500 it finds "
-            "levels that differ by half in 3.5 to 26.5 % of all cases"
+            "levels that differ by half in 3.5 to 26.5 % of all cases",
+            tuple(small),
         )
-    standings = [
-        f"{name_of(group.name)} ({group.problem.n / m:.2g} times the horizon)"
+    extrapolated = [
+        (name_of(group.name), group.problem.n / m)
         for group in found.groups
         if not group.problem.why_refused(m) and not group.problem.is_measured(m)
     ]
-    if standings:
-        texts.append(
-            f"levels are extrapolated from the rows of {', '.join(standings)}: right where the "
-            "tail goes on as it began; two populations in the tail cannot be seen"
+    if extrapolated:
+        named = ", ".join(f"{name} ({share:.2g} times the horizon)" for name, share in extrapolated)
+        yield Note(
+            "extrapolated-levels",
+            f"levels are extrapolated from the rows of {named}: right where the "
+            "tail goes on as it began; two populations in the tail cannot be seen",
+            tuple(name for name, _ in extrapolated),
         )
     if question.upper == ROW_BOUNDS:
-        texts.append(
-            "levels are of the share of each row's own room; their limits cover down to 91.5 %"
+        yield Note(
+            "levels-of-row-shares",
+            "levels are of the share of each row's own room; their limits cover down to 91.5 %",
         )
     if null == "equal_laws":
-        texts.append(
+        yield Note(
+            "pvalue-of-equal-laws",
             "the p-value is of equal laws: a difference anywhere in the laws counts, not only "
-            "that of the return levels"
+            "that of the return levels",
         )
     if generated is not None:
-        texts.append(f"tails with generated rows stand apart, in augmented; {NO_INTERVAL}")
+        yield Note(
+            "generated-rows-apart",
+            f"tails with generated rows stand apart, in augmented; {NO_INTERVAL}",
+        )
         left = [name_of(name) for name in question.group_sizes if name not in generated]
         if left:
-            texts.append(
+            yield Note(
+                "no-generated-rows",
                 f"no rows were generated for {', '.join(left)}: its real rows have no fit of "
-                "single values"
+                "single values",
+                tuple(left),
             )
     bounds = [
         f"{name_of(comparison.first)} and {name_of(comparison.second)}"
@@ -341,16 +363,19 @@ def _warnings(
         if comparison.pvalue_is_bound
     ]
     if bounds:
-        texts.append(
-            f"the p-value of {', of '.join(bounds)} is a bound: cuts are simulated up to there"
+        yield Note(
+            "pvalues-are-bounds",
+            f"the p-value of {', of '.join(bounds)} is a bound: cuts are simulated up to there",
+            tuple(bounds),
         )
     each = 1 - (1 - level) / max(1, sum(not comparison.reason for comparison in found.comparisons))
     if each > LAST_CONFIDENCE:
-        texts.append(
+        yield Note(
+            "limits-beyond-simulation",
             f"limits at a level beyond {LAST_CONFIDENCE:g} (many pairs, or the level asked for) "
-            "go on from the last quantile that was simulated"
+            "go on from the last quantile that was simulated",
         )
-    texts.append(
-        "a difference of return levels has no standard error: its interval comes from likelihoods"
+    yield Note(
+        "difference-without-error",
+        "a difference of return levels has no standard error: its interval comes from likelihoods",
     )
-    return texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from ..data.groups import attribute_name, group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import monte_carlo_pvalue
+from ..report.notes import Note
 from .comparison import LevelComparison, compare_all, permute_levels
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, ExtremeQuestion, GroupDiscrimination
+from .reasons import notes_with_reasons
 from .result import GroupMean, TailComparison, find_clearest
 from .search_result import PairEcd
 
@@ -51,7 +53,7 @@ class TailMeasurements:
     #: The interval of the clearest difference, simultaneous over all pairs.
     interval: tuple[float, float]
     #: Notes on the fits, and on why tails have none.
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def tail_shares(group: GroupDiscrimination, upper: float | str | None) -> tuple[Floats, int]:
@@ -163,17 +165,25 @@ def measure_tails(
         groups=groups,
         comparisons=comparisons,
         interval=interval,
-        notes=tuple(_notes(groups, attribute_name(question.features))),
+        notes=tuple(_fit_notes(groups, attribute_name(question.features))),
     )
 
 
-def _notes(groups: tuple[GroupTail, ...], attribute: str) -> list[str]:
+def _fit_notes(groups: tuple[GroupTail, ...], attribute: str) -> list[Note]:
     """Return notes on the fits, each once with the names of its groups."""
-    about: dict[str, list[str]] = {}
+    about: dict[Note, list[str]] = {}
     for group in groups:
-        for text in (*group.problem.notes, *_reason(group.problem)):
-            about.setdefault(text, []).append(group_name(group.name, attribute))
-    return [f"{', '.join(names)}: {text}" for text, names in about.items()]
+        for note in (*group.problem.notes, *_no_fit_notes(group.problem)):
+            about.setdefault(note, []).append(group_name(group.name, attribute))
+    return notes_with_reasons(
+        [
+            (
+                replace(note, text=f"{', '.join(names)}: {note.text}", subject=tuple(names)),
+                note.text,
+            )
+            for note, names in about.items()
+        ]
+    )
 
 
 def pair_ecds(
@@ -225,9 +235,9 @@ def describe_refusals(tails: Sequence[tuple[Any, TailProblem]], horizon: float) 
     )
 
 
-def _reason(problem: TailProblem) -> list[str]:
+def _no_fit_notes(problem: TailProblem) -> list[Note]:
     known = problem.n >= FEWEST_ROWS and problem.why_no_fit
-    return [f"no fit: {problem.why_no_fit}"] if known else []
+    return [Note("no-tail-fit", f"no fit: {problem.why_no_fit}")] if known else []
 
 
 def _ticks(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..data.equality import EqualByValue
+from ..report.notes import Note
 from ..report.words import number
 
 Floats = NDArray[np.float64]
@@ -182,7 +183,7 @@ class TailProblem(EqualByValue):
         return self.fit_basis.reason
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the fit."""
         edge = (AT_EDGE,) if self.fit is not None and self.fit.at_edge else ()
         return (*self.fit_basis.notes, *edge)
@@ -340,7 +341,7 @@ class FitBasis:
     resolution: float | None = None
     #: Why there is no fit.
     reason: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     #: Number of tied exceedances although there is no grid: rows may be repeated.
     n_repeated: int = 0
 
@@ -348,17 +349,19 @@ class FitBasis:
 #: Part of the note on a few equal values.
 PERSONS = "where equal rows belong to one person, limits do not hold"
 #: The note on many equal values.
-COPIES = (
+COPIES = Note(
+    "many-equal-differences",
     "many rows have the same difference: if they are copies of one another, or several rows of one "
     "person, order statistics do not hold either (76 to 79 % for 95, of rows repeated one to three "
-    "times)"
+    "times)",
 )
 
 #: The note on a fit whose shape is -1.
-AT_EDGE = (
+AT_EDGE = Note(
+    "tail-fit-at-lowest-shape",
     "the shape is at the edge of what is fitted, -1: where the law ends more abruptly still (a "
     "smooth maximum over one direction has -2) only order statistics hold, and limits of the fit "
-    "are too wide"
+    "are too wide",
 )
 
 
@@ -383,13 +386,17 @@ def _fit_basis(tail: TailProblem) -> FitBasis:
         return _grid_basis(tail, n_distinct, tail.resolution or step)
     notes = []
     if n_distinct < tail.k:
-        notes.append(f"{tail.k - n_distinct} of {tail.k} exceedances are tied: {PERSONS}")
+        text = f"{tail.k - n_distinct} of {tail.k} exceedances are tied: {PERSONS}"
+        notes.append(Note("tied-exceedances", text))
     if upper is not None and top[0] >= upper:
         n_end = int((top >= upper).sum())
         upper = None
         notes.append(
-            f"{n_end} of the largest values lie at the upper end, {number(float(top[0]))}: the "
-            "tail is fitted on the scale of the values"
+            Note(
+                "values-at-upper-end",
+                f"{n_end} of the largest values lie at the upper end, {number(float(top[0]))}: the "
+                "tail is fitted on the scale of the values",
+            )
         )
     return FitBasis(upper=upper, notes=tuple(notes), n_repeated=tail.k - n_distinct)
 
@@ -405,7 +412,9 @@ def _grid_basis(tail: TailProblem, n_distinct: int, step: float | None) -> FitBa
         reason = f"of {tail.k} exceedances {n_distinct} differ, and they lie on no common grid"
         n_repeated = tail.k - n_distinct
         return FitBasis(upper=tail.upper, reason=reason, notes=(COPIES,), n_repeated=n_repeated)
-    note = f"values lie on a grid of {number(step)}: the fit is that of its cells"
+    note = Note(
+        "values-on-grid", f"values lie on a grid of {number(step)}: the fit is that of its cells"
+    )
     return FitBasis(upper=tail.upper, resolution=step, notes=(note,))
 
 

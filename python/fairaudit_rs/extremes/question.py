@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import GroupKey, Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
+from ..report.notes import Note
+from ..report.shared_notes import rows_without_group_note
 from .attribute import read_attribute
 from .feature_tables import FeatureTable, RowNumbers, wrap_features
 from .flips import Flips, flips_of, mapped_flips
@@ -69,7 +71,7 @@ class ExtremeQuestion:
     n_missing: int
     #: Number of rows scored, flips included; 0 if the user passed scores.
     n_scored: int
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @property
     def group_sizes(self) -> dict[Any, int]:
@@ -248,7 +250,7 @@ class ExtremeArguments:
 
     def _flips(
         self, feature_table: FeatureTable
-    ) -> tuple[Flips, Cells, NDArray[np.int64], str | None, tuple[str, ...]]:
+    ) -> tuple[Flips, Cells, NDArray[np.int64], str | None, tuple[Note, ...]]:
         """Return the flips and the groups, by sensitive_features or else by attribute."""
         groups = None if self.sensitive_features is None else self._groups(feature_table)
         if self.attribute is None:
@@ -315,7 +317,7 @@ class FlippedRows:
     rows: RowNumbers
     attribute: str | None
     upper: float | str | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def ask(
         self,
@@ -369,7 +371,7 @@ def _question(
     attribute: str | None,
     n_flips: int,
     n_scored: int,
-    notes: tuple[str, ...],
+    notes: tuple[Note, ...],
 ) -> ExtremeQuestion:
     discrimination = _restore_ties(score, discrimination)
     if isinstance(upper, float) and discrimination.max() > upper:
@@ -401,7 +403,7 @@ def _question(
         n_rows=len(rows),
         n_missing=cells.n_missing,
         n_scored=n_scored,
-        notes=(*notes, *_notes(cells, nothing_changes, attribute)),
+        notes=(*notes, *_row_notes(cells, nothing_changes, attribute)),
     )
 
 
@@ -435,22 +437,18 @@ def _restore_ties(score: Floats, discrimination: Floats) -> Floats:
     return restored
 
 
-def _notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> list[str]:
-    notes = []
+def _row_notes(cells: Cells, nothing_changes: bool, attribute: str | None) -> Iterator[Note]:
     if cells.n_missing:
-        notes.append(
-            f"{cells.n_missing:,} rows have no value of {' and '.join(cells.sensitive_features)} "
-            "and belong to no group"
+        yield rows_without_group_note(cells.n_missing, " and ".join(cells.sensitive_features))
+    yield from cells.notes
+    if nothing_changes and attribute is None:
+        yield Note("equal-scores", "the two scores are the same in every row")
+    elif nothing_changes:
+        yield Note(
+            "model-ignores-attribute",
+            f"the model ignores {attribute}: no flip changes a score. That does not say that "
+            "groups are scored alike: what stands in for the attribute was not flipped",
         )
-    notes += cells.notes
-    if nothing_changes:
-        notes.append(
-            "the two scores are the same in every row"
-            if attribute is None
-            else f"the model ignores {attribute}: no flip changes a score. That does not say that "
-            "groups are scored alike: what stands in for the attribute was not flipped"
-        )
-    return notes
 
 
 def upper_of(value: object) -> float | str | None:

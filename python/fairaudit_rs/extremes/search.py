@@ -14,6 +14,7 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..errors import ArgumentError, DataError
 from ..literals import Missing, SamplerName, UpperByRow
+from ..report.notes import Note
 from .feature_tables import RowNumbers, take_values
 from .model_factory import ModelFactory
 from .pairs import pair_ecds
@@ -348,16 +349,20 @@ class _SettingSearch:
         sampled_by: str,
         floor: float | None,
     ) -> SearchResult:
-        warnings = []
+        notes: list[Note] = []
         if floor is None:
             floor = max(0.0, max(setting.accuracy for setting in best) - _TOLERATED)
-            warnings.append(
-                f"the accuracy floor is {_TOLERATED} below the most accurate setting, and was "
-                "found on the part on which the setting was chosen"
+            notes.append(
+                Note(
+                    "accuracy-floor-from-selection-part",
+                    f"the accuracy floor is {_TOLERATED} below the most accurate setting, and was "
+                    "found on the part on which the setting was chosen",
+                )
             )
         failed = sum(math.isnan(trial.ecd) for trial in trials)
         if failed:
-            warnings.append(f"{failed:,} settings could not be fitted or measured: see their notes")
+            text = f"{failed:,} settings could not be fitted or measured: see their notes"
+            notes.append(Note("settings-failed", text))
         final = tuple(
             _judged(trial, not math.isnan(trial.ecd) and trial.accuracy >= floor)
             for trial in trials
@@ -377,11 +382,11 @@ class _SettingSearch:
             try:
                 question, report, note = self._pairs(probability, self.parts[2], True)
                 sizes = question.group_sizes
-                warnings += question.notes
+                notes += question.notes
                 if note and not question.nothing_changes:
-                    warnings.append(f"{note} on the report part")
+                    notes.append(Note("pairs-not-measurable", f"{note} on the report part"))
             except DataError as error:
-                warnings.append(f"the report part has no ECD: {error}")
+                notes.append(Note("no-ecd-on-report-part", f"the report part has no ECD: {error}"))
         return SearchResult(
             best=None if chosen is None else final[chosen.trial],
             model=None if chosen is None else chosen.model,
@@ -397,7 +402,7 @@ class _SettingSearch:
             group_sizes=sizes,
             sampler=sampled_by,
             seed=self.seed,
-            notes=tuple(warnings),
+            notes=tuple(notes),
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .. import _native, arguments
 from ..errors import ArgumentError
 from ..literals import TailPicture
+from ..report.notes import Note
 from ..report.words import number, numbers
 from ..results.chart import Chart
 from ..results.result import Finding
@@ -418,7 +419,7 @@ def make_tail_fit(
     name: str = "the tail",
     method: str = "gpd",
     block_size: float | None = None,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
 ) -> TailFit:
     """Return the fit of a tail as a result."""
     fit, nan = problem.fit, math.nan

@@ -14,6 +14,7 @@ from ..data.columns import list_some
 from ..data.equality import EqualByValue
 from ..data.row_keys import content_order
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError
+from ..report.notes import Note
 from .question import attributes_of, chosen_features, chosen_rows, read_rows, scaled_features
 from .sensitive_directions import CONSTANT_SHARE, ProtectedAttribute, varying_space
 
@@ -49,7 +50,7 @@ class FairMetric(EqualByValue):
     feature_names : tuple of str or None
         Names of the features if the metric was learned from a frame; other rows are then read by
         name. Without names, features are in the order of the model.
-    notes : tuple of str
+    notes : tuple of Note
         Remarks on the fit, which results repeat.
     """
 
@@ -66,7 +67,7 @@ class FairMetric(EqualByValue):
     #: The rows and options of the fit, with which it can be repeated.
     _fit: _SubspaceFit | None = None
     #: Remarks on the fit.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @classmethod
     def directions(cls, V: ArrayLike) -> FairMetric:
@@ -449,18 +450,19 @@ class _SubspaceFit(EqualByValue):
         metric = replace(
             FairMetric._free(kind, basis, units),
             feature_names=self.feature_names,
-            notes=() if space is None else (_note_on_redundancy(rows, space),),
+            notes=() if space is None else (_redundancy_note(rows, space),),
         )
         return replace(metric, _fit=self) if self.attributes else metric
 
 
-def _note_on_redundancy(rows: Floats, space: Floats) -> str:
+def _redundancy_note(rows: Floats, space: Floats) -> Note:
     """Return the note that the coefficients are not unique, and which ones were chosen."""
     n_varying = int((np.ptp(rows, axis=0) > 0).sum())
-    return (
+    return Note(
+        "features-repeat-each-other",
         f"the features of the fair metric repeat each other: the {n_varying:,} that vary have rank "
         f"{space.shape[1]:,}, as one-hot columns of all values have, so that several sensitive "
-        "directions fit the protected attributes equally well; the one of least norm is taken"
+        "directions fit the protected attributes equally well; the one of least norm is taken",
     )
 
 

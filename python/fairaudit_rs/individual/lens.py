@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from ..data.index import check_indices, indices_of, rows_by_label
 from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Compatibility, Loss, OneHot, Ratio, RatioInterval, Solver
+from ..report.notes import Note
 from .attack import FlowPath
 from .fair_metric import FairMetric
 from .losses import Losses
@@ -316,13 +317,18 @@ def individual_test(
     )
     attack = problem.attack(flowed)
     n_repeated = repeated_rows(features, targets, n_threads)
-    notes = [*fair_metric.notes, *flow.notes_of_gaps(X)]
+    notes = [*fair_metric.notes, *flow.gap_notes(X)]
     if n_repeated and clusters is None:
-        notes.append(_note_on_repeats(n_repeated, len(targets)))
+        notes.append(_repeats_note(n_repeated, len(targets)))
     if one_hot == "free" and groups:
         notes += filter(None, [find_departure(attack, groups, features.called)])
     if one_hot == "keep" and not groups:
-        notes.append("one_hot is 'keep', but no one-hot features were found; see one_hot_groups")
+        notes.append(
+            Note(
+                "no-one-hot-features",
+                "one_hot is 'keep', but no one-hot features were found; see one_hot_groups",
+            )
+        )
     return IndividualResult(
         estimate=value.estimate,
         standard_error=value.standard_error,
@@ -334,10 +340,11 @@ def individual_test(
         group_sizes={},
         seed=seed,
         engine=problem.engine,
-        notes=tuple(
-            _warnings(losses, value, problem.stability(schedule), schedule, level, all_equal)
-            + _undefined_warnings(n_undefined, n_resamples)
-            + notes
+        notes=(
+            *_step_notes(problem.stability(schedule), schedule),
+            *_value_notes(losses, value, level, all_equal),
+            *_undefined_notes(n_undefined, n_resamples),
+            *notes,
         ),
         lower_bound=value.lower_bound(level),
         upper_bound=value.upper_bound(level),
@@ -381,17 +388,8 @@ def individual_test(
     )
 
 
-def _warnings(
-    losses: Losses,
-    value: AuditValue,
-    stability: float,
-    schedule: Schedule,
-    level: float,
-    all_equal: bool,
-) -> list[str]:
-    """Return the warnings about the flow and the audit value."""
-    warnings = []
-    n = losses.n_weighted(np.ones(len(losses.start), dtype=bool))
+def _step_notes(stability: float, schedule: Schedule) -> Iterator[Note]:
+    """Yield a note if the steps are too large for the solver."""
     limits = [(SOLVERS[schedule.solver], "grows")]
     if schedule.solver == "euler":
         limits.append((1.0, "swings"))
@@ -399,12 +397,20 @@ def _warnings(
         steps = schedule.steps_above(stability, limit)
         if steps:
             which = "all" if steps == schedule.n_steps else f"the first {steps:,} of"
-            warnings.append(
+            yield Note(
+                "steps-too-large",
                 f"2 * penalty * step_size times the largest eigenvalue of the metric is "
                 f"{stability:.4g}: above {limit:.4g} ({which} {schedule.n_steps:,} steps) what the "
-                f"metric holds back {effect} under {schedule.solver}; take smaller steps"
+                f"metric holds back {effect} under {schedule.solver}; take smaller steps",
             )
-            break
+            return
+
+
+def _value_notes(
+    losses: Losses, value: AuditValue, level: float, all_equal: bool
+) -> Iterator[Note]:
+    """Yield the notes on the audit value."""
+    n = losses.n_weighted(np.ones(len(losses.start), dtype=bool))
     if losses.ratio == "loss":
         if losses.n_nonfinite:
             fate = (
@@ -412,31 +418,41 @@ def _warnings(
                 if losses.as_in_paper
                 else "so that nothing can be measured; no row is left out"
             )
-            warnings.append(
-                f"{losses.n_nonfinite:,} of {n:,} rows have a ratio that is not finite, {fate}"
+            yield Note(
+                "ratios-not-finite",
+                f"{losses.n_nonfinite:,} of {n:,} rows have a ratio that is not finite, {fate}",
             )
         floored = losses.n_weighted(losses.start < losses.floor)
         if floored:
-            warnings.append(
+            yield Note(
+                "losses-below-floor",
                 f"{floored:,} of {n:,} rows have a loss below the floor of {losses.floor:g}, which "
-                "counts instead; their ratios depend on it"
+                "counts instead; their ratios depend on it",
             )
         if all_equal:
-            warnings.append("all ratios are equal, which leaves nothing to test")
+            yield Note("equal-ratios", "all ratios are equal, which leaves nothing to test")
     elif losses.has_missing_end_loss:
-        warnings.append("some scores are not finite, so that there is no error rate after the flow")
+        yield Note(
+            "scores-not-finite",
+            "some scores are not finite, so that there is no error rate after the flow",
+        )
     elif not losses.n_weighted(losses.wrong_start):
-        warnings.append("the model makes no error before the flow: a ratio to 0 is not measurable")
+        yield Note(
+            "no-error-before-flow",
+            "the model makes no error before the flow: a ratio to 0 is not measurable",
+        )
     too_few = losses.reason_too_few()
     if too_few is not None:
-        warnings.append(too_few)
+        yield Note("too-few-independent-units", too_few)
     elif n < 2:
-        warnings.append("one row has no standard error")
+        yield Note("one-row", "one row has no standard error")
     if n < len(losses.start):
-        warnings.append(f"{len(losses.start) - n:,} of {len(losses.start):,} rows have weight 0")
+        yield Note(
+            "rows-of-weight-0",
+            f"{len(losses.start) - n:,} of {len(losses.start):,} rows have weight 0",
+        )
     if math.isfinite(value.estimate) and value.variance > 0 and not all_equal:
-        warnings += _skew_warnings(losses, value.interval, level, value.df)
-    return warnings
+        yield from _skew_notes(losses, value.interval, level, value.df)
 
 
 def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
@@ -447,58 +463,62 @@ def _are_equal(ratios: Floats, estimate: float, engine: str) -> bool:
     return bool(np.ptp(ratios) <= rounding * estimate)
 
 
-def _note_on_repeats(n_repeated: int, n_rows: int) -> str:
+def _repeats_note(n_repeated: int, n_rows: int) -> Note:
     """Return the note that rows repeat others, which matters if they are the same person."""
-    return (
+    return Note(
+        "repeated-rows",
         f"{n_repeated:,} of {n_rows:,} rows repeat another one in features and label: if they are "
         "the same people again, and not others who are alike, standard errors are too small and "
-        "the test rejects too often; clusters= (the id of the person) takes that into account"
+        "the test rejects too often; clusters= (the id of the person) takes that into account",
     )
 
 
-def _undefined_warnings(n_undefined: int, n_resamples: int) -> list[str]:
-    """Return a warning if replicates without a value make the bounds wide."""
-    if n_undefined <= 0.01 * n_resamples:
-        return []
-    return [
-        f"{n_undefined:,} of {n_resamples:,} replicates have no value (no error before the flow, "
-        "or no metric); they count as extreme on either side, which makes the bounds wide"
-    ]
+def _undefined_notes(n_undefined: int, n_resamples: int) -> Iterator[Note]:
+    """Yield a note if replicates without a value make the bounds wide."""
+    if n_undefined > 0.01 * n_resamples:
+        yield Note(
+            "replicates-without-audit-value",
+            f"{n_undefined:,} of {n_resamples:,} replicates have no value (no error before the "
+            "flow, or no metric); they count as extreme on either side, which makes the bounds "
+            "wide",
+        )
 
 
-def _skew_warnings(losses: Losses, interval: str, level: float, df: float) -> list[str]:
-    """Return warnings about bounds that are off because the ratios are skewed."""
-    warnings, skew, tail = [], losses.skew(), 1 - level
+def _skew_notes(losses: Losses, interval: str, level: float, df: float) -> Iterator[Note]:
+    """Yield notes on bounds that are off because the ratios are skewed."""
+    skew, tail = losses.skew(), 1 - level
     clustered = losses.sample is not None and losses.sample.person is not None
     unit = "cluster" if clustered else "row"
     if losses.ratio == "loss" and skew.largest_share > _LARGEST_SHARE:
-        warnings.append(
+        yield Note(
+            "variance-in-one-unit",
             f"one {unit} carries {100 * skew.largest_share:.2g} % of the variance of the ratios: "
             f"{unit}s that decide may be missing from the sample, and then no interval holds; "
-            f"more {unit}s help"
+            f"more {unit}s help",
         )
     if interval == "bootstrap-t":
-        return warnings
+        return
     if df < _FEW_DF:
-        warnings.append(
+        yield Note(
+            "few-degrees-of-freedom",
             f"few clusters or unequal weights leave {df:.2g} degrees of freedom: where ratios are "
             "skewed, a 5 % test was measured to reject up to 11 % of fair models, and 7 % with "
-            "interval='bootstrap-t'"
+            "interval='bootstrap-t'",
         )
     excess = skew.excess(level, interval == "log")
     if abs(excess) <= _WORST_EXCESS * tail:
-        return warnings
+        return
     missed = 100 * min(tail + abs(excess), 1.0)
     effect = (
         f"the upper bound lies too low: about {missed:.2g} % of audit values are above it"
         if excess > 0
         else f"the lower bound lies too high: the test rejects about {missed:.2g} % of fair models"
     )
-    warnings.append(
+    yield Note(
+        "skewed-ratios",
         f"the ratios are skewed, so that {effect}, not {100 * tail:.3g} %; "
-        "interval='bootstrap-t' corrects that"
+        "interval='bootstrap-t' corrects that",
     )
-    return warnings
 
 
 def _by_row(scores: Floats) -> Floats:

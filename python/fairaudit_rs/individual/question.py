@@ -22,6 +22,7 @@ from ..models.binary import BinaryModel
 from ..models.multiclass import MulticlassModel
 from ..models.scores import Scores
 from ..models.sklearn import is_tree, last_step, multiclass_from_sklearn
+from ..report.notes import Note
 from .sample import RowWeights
 from .sensitive_directions import ProtectedAttribute
 from .simplex import Groups, check_groups, found_groups
@@ -69,15 +70,18 @@ class FlowModel:
         mask = gaps_of(X, self.feature_names) if self.fill else None
         return mask if mask is not None and mask.any() else None
 
-    def notes_of_gaps(self, X: Any) -> list[str]:
+    def gap_notes(self, X: Any) -> list[Note]:
         """Return the notes about rows with missing values."""
         gaps = self.gaps(X)
         if gaps is None:
             return []
         n = int(gaps.any(axis=1).sum())
         return [
-            f"{n:,} of {len(gaps):,} rows have missing values: their attack starts at the values "
-            "that the imputer of the model fills in"
+            Note(
+                "attack-from-imputed-values",
+                f"{n:,} of {len(gaps):,} rows have missing values: their attack starts at the "
+                "values that the imputer of the model fills in",
+            )
         ]
 
 

@@ -12,6 +12,7 @@ from ..data.features import Features
 from ..data.indicators import Indicator
 from ..errors import DataError
 from ..literals import OneHot
+from ..report.notes import Note
 from .attack import Attack, StoredAttack
 
 Floats = NDArray[np.float64]
@@ -136,7 +137,7 @@ def check_groups(groups: Groups, rows: Floats, feature_names: Sequence[str]) -> 
 
 def find_departure(
     flow: Attack | StoredAttack, groups: Groups, feature_names: Sequence[str]
-) -> str | None:
+) -> Note | None:
     """Return a note on the group of features that leaves its simplex farthest, if one does."""
     worst: tuple[float, int, float, tuple[int, ...]] | None = None
     far = np.zeros(len(flow.rows), dtype=bool)
@@ -152,10 +153,12 @@ def find_departure(
     if worst is None:
         return None
     _, column, value, group = worst
-    return (
+    return Note(
+        "one-hot-features-leave-range",
         f"one-hot features leave what a person can have in {int(far.sum()):,} of "
         f"{len(far):,} rows: {feature_names[column]} becomes {value:.3g} where 0 to 1 is possible "
-        f"({_names(group, feature_names)} sum to 1 in the data); one_hot='keep' holds them there"
+        f"({_names(group, feature_names)} sum to 1 in the data); one_hot='keep' holds them there",
+        (feature_names[column],),
     )
 
 

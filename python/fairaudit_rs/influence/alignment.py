@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..data.groups import group_name
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.pvalues import upper_tail
+from ..report.notes import Note
 from ..report.words import number
 from ..results.chart import Chart
 from .calibration import ENOUGH, CalibrationDistance, calibration_of, two_sided
@@ -127,7 +128,7 @@ class _AlignmentFinding:
     values: dict[Any, float]
     nuisances: tuple[Any, ...]
     influence: Floats
-    warnings: list[str]
+    notes: tuple[Note, ...]
 
 
 def audit_alignment(
@@ -148,11 +149,6 @@ def audit_alignment(
     finding = measure(question, audit, known, level)
     main = finding.parts[finding.main]
     who, rest = question.target_name, others_name(question.target_name)
-    missing = (
-        f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no group"
-    )
-    unknown = [missing] if question.n_missing else []
-    warnings = [*unknown, *question.notes, *finding.warnings]
     return AlignmentResult(
         estimate=main.estimate,
         standard_error=main.standard_error,
@@ -164,7 +160,7 @@ def audit_alignment(
         group_sizes={who: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        notes=tuple(warnings),
+        notes=(*question.row_notes(), *finding.notes),
         metric=question.measure.name,
         target=question.target_name,
         others=question.other_names,
@@ -220,11 +216,11 @@ def _calibration(
         note="" if has_interval else note,
     )
     parts = (_calibration_part(name, own), _calibration_part("the others", rest), difference)
-    warnings = [
-        "calibration has no proxy scores: no interval of them is known to hold",
+    may_miss = Note(
+        "regression-may-miss-calibration-error",
         "the calibration error is what the regression finds of it: a regression that misses some "
         "makes it smaller",
-    ]
+    )
     return _AlignmentFinding(
         parts=parts,
         main=2,
@@ -233,7 +229,7 @@ def _calibration(
         values={question.target_name: own.value, others_name(question.target_name): rest.value},
         nuisances=(own.fit, rest.fit),
         influence=own.influence,
-        notes=warnings,
+        notes=(_no_proxy_scores_note("calibration"), may_miss),
     )
 
 
@@ -264,18 +260,22 @@ def _divergence(
     )
     target, others = audit.rows[:, 1], audit.others[:, 1]
     outside = output_divergence(target, others, level)
-    warnings = [
-        "the input part is a lower bound: a regression that misses differences makes it smaller"
-    ]
     if inside.refusal:
-        warnings = [f"the input part is refused: {inside.refusal}"]
+        input_note = Note("input-part-refused", f"the input part is refused: {inside.refusal}")
+    else:
+        input_note = Note(
+            "input-part-is-lower-bound",
+            "the input part is a lower bound: a regression that misses differences makes it "
+            "smaller",
+        )
     if math.isnan(outside.derivative):
-        warnings.append(
+        output_note = Note(
+            "output-part-without-interval",
             "the output part has no interval: a group has fewer than "
-            f"{ENOUGH_EVENTS:g} rows that are predicted positive, or negative"
+            f"{ENOUGH_EVENTS:g} rows that are predicted positive, or negative",
         )
     else:
-        warnings.append("divergence has no proxy scores: no interval of them is known to hold")
+        output_note = _no_proxy_scores_note("divergence")
     return _AlignmentFinding(
         parts=(_input_part(inside), _output_part(outside)),
         main=1,
@@ -284,7 +284,15 @@ def _divergence(
         values={"input": inside.value, "output": outside.value},
         nuisances=(inside.fit,),
         influence=outside.derivative * (target - float(np.sort(target).mean())),
-        notes=warnings,
+        notes=(input_note, output_note),
+    )
+
+
+def _no_proxy_scores_note(measure: str) -> Note:
+    """Return the note that no feature has a proxy score."""
+    return Note(
+        "no-proxy-scores",
+        f"{measure} has no proxy scores: no interval of them is known to hold",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..inference.pvalues import upper_tail
 from ..literals import DescentMethod, DescentPicture
+from ..report.notes import Note
 from ..report.words import number
 from ..results.chart import Chart
 from ..results.result import Finding
@@ -312,7 +313,7 @@ def find_counterfactual(
         },
         seed=seed,
         engine="descent",
-        notes=(*_warnings(descent, path), *notes),
+        notes=(*_descent_notes(descent, path), *notes),
         metric=audit.measure.name,
         target=audit.target_name,
         before=before,
@@ -336,36 +337,40 @@ def find_counterfactual(
     )
 
 
-def _warnings(descent: Descent, path: DescentPath) -> list[str]:
-    """Return the warnings about the descent."""
-    warnings, rule, audit = [], descent.rule, descent.audit
+def _descent_notes(descent: Descent, path: DescentPath) -> Iterator[Note]:
+    """Yield the notes on the descent."""
+    rule, audit = descent.rule, descent.audit
     smallest = descent.smallest_tolerance
     if rule.tolerance < smallest:
-        warnings.append(
+        yield Note(
+            "tolerance-below-reach",
             f"a tolerance of {rule.tolerance:g} is below {number(smallest)}, the bound that the "
             "stop part would have without weights at a gap of 0: with as many rows it can hardly "
-            "be shown"
+            "be shown",
         )
     if not abs(audit.gap) > audit.half_width(rule.level):
-        warnings.append(
+        yield Note(
+            "direction-of-descent-unknown",
             "the interval of the gap before includes 0, so that the direction of the descent is "
-            "not known"
+            "not known",
         )
     weighted = descent.fewest_events(path.report)
     if weighted < FEW_WEIGHTED:
-        warnings.append(
+        yield Note(
+            "few-weighted-rows",
             f"the weighted rows of the report part are as good as {weighted:,.0f} in the "
             f"denominator of the metric, fewer than {FEW_WEIGHTED:g}: its intervals may be too "
-            "short"
+            "short",
         )
     if path.status == "effective sample size":
-        warnings.append(
+        yield Note(
+            "descent-ended-at-sample-size",
             "the descent ended where the effective sample size of the stop part fell below a tenth "
-            "of its rows: the gap is not shown to be below the tolerance"
+            "of its rows: the gap is not shown to be below the tolerance",
         )
     if path.status == "steps":
-        warnings.append(
+        yield Note(
+            "descent-ended-at-max-steps",
             f"the descent ended after max_steps={rule.max_steps} steps: the gap is not shown to be "
-            "below the tolerance"
+            "below the tolerance",
         )
-    return warnings

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import NotMeasurableError
+from ..report.notes import Note
 from .label_probability import label_probability
 from .problem import InfluenceProblem, RowParts
 from .rates import Measure, MeasureValue, RateFormula, terms_of
@@ -404,7 +405,7 @@ def rates_of(measure: Measure) -> Floats:
     return np.array([[weight, *rate.numerator, *rate.denominator] for weight, rate in pairs])
 
 
-def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
+def check_events(audit: InfluenceProblem, parts: RowParts) -> list[Note]:
     """Raise if a part has too few rows in a denominator; return notes on small numerators."""
     sides = [
         (audit.display_name, parts.distinct.terms[:, :2], parts.count),
@@ -430,15 +431,20 @@ def check_events(audit: InfluenceProblem, parts: RowParts) -> list[str]:
                     )
                 if min(events, n_below - events) < FEW_EVENTS:
                     notes.append(
-                        f"the {part} part has fewer than {FEW_EVENTS:g} events, or non-events, of "
-                        f"{rate.name} in {name}: its standard errors may be too small"
+                        Note(
+                            "few-events-in-part",
+                            f"the {part} part has fewer than {FEW_EVENTS:g} events, or non-events, "
+                            f"of {rate.name} in {name}: its standard errors may be too small",
+                            (name,),
+                            f"{rate.name}, {part} part",
+                        )
                     )
     return notes
 
 
 def prepare_descent(
     audit: InfluenceProblem, rule: StoppingRule, shares: Sequence[float], seed: int, nuisance: Any
-) -> tuple[Descent, list[str]]:
+) -> tuple[Descent, list[Note]]:
     """Split the rows into parts, check their events, and fit the regression of the label."""
     parts = audit.parts(shares, seed)
     notes = check_events(audit, parts)

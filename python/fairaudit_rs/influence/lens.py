@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import arguments
@@ -12,6 +12,7 @@ from ..data.labels import Label
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Compatibility, Missing
 from ..metrics.metric import AnyMetric
+from ..report.notes import Note
 from .alignment import audit_alignment
 from .known_probabilities import KnownProbabilities
 from .marginal_scores import ENOUGH_EVENTS
@@ -260,7 +261,7 @@ def influence_audit(
         group_sizes={own: len(question.rows), rest: len(question.other_rows)},
         seed=seed,
         engine="influence values",
-        notes=tuple(_warnings(question, audit, scores, gap, half)),
+        notes=tuple(_result_notes(question, audit, scores, gap, half)),
         metric=measure.name,
         target=own,
         others=question.other_names,
@@ -308,38 +309,35 @@ def _proxy(found: SimultaneousScore, level: float) -> ProxyScore:
     )
 
 
-def _warnings(
+def _result_notes(
     question: InfluenceQuestion,
     audit: InfluenceProblem,
     scores: Sequence[SimultaneousScore],
     gap: float,
     half: float,
-) -> list[str]:
-    """Return the warnings about an audit."""
-    warnings = []
+) -> Iterator[Note]:
+    """Yield the notes on an audit."""
     for name, group in (
         (group_name(question.target_name, question.attribute), audit.target_group),
         ("the others", audit.other_group),
     ):
         n_events = group.value.n_events(group.moments.sums)
         if n_events < ENOUGH_EVENTS:
-            warnings.append(
+            yield Note(
+                "few-events-in-group",
                 f"only {n_events:.3g} events, or non-events, of {question.measure.name} in {name}: "
-                "the interval of the gap may be off"
+                "the interval of the gap may be off",
+                (name,),
             )
-    warnings += question.missing_numbers.notes()
-    if question.n_missing:
-        warnings.append(
-            f"{question.n_missing:,} rows have no value of {question.attribute} and belong to no "
-            "group"
-        )
-    warnings += question.notes
+    yield from question.missing_numbers.notes()
+    yield from question.row_notes()
     if math.isnan(half):
-        warnings.append("a group has fewer than two rows: the gap has no interval")
+        yield Note("group-of-one-row", "a group has fewer than two rows: the gap has no interval")
     elif not abs(gap) > half:
-        warnings.append(
+        yield Note(
+            "direction-of-gap-unknown",
             "the interval of the gap includes 0, so that the direction in which a feature moves it "
-            "is not known"
+            "is not known",
         )
     # A feature has a score if any of its comparisons has one.
     scored = {
@@ -349,9 +347,10 @@ def _warnings(
     }
     names = [feature.name for feature in question.features if feature.name not in scored]
     if names:
-        warnings.append(
+        yield Note(
+            "features-without-score",
             f"{len(names)} of {len(question.features)} features have no score in "
             f"{group_name(question.target_name, question.attribute)}: {', '.join(names[:5])}"
-            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            + (f" and {len(names) - 5} more" if len(names) > 5 else ""),
+            tuple(names),
         )
-    return warnings

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..data.columns import Column, EncodedColumn
 from ..data.equality import EqualByValue
+from ..report.notes import Note
 
 Floats = NDArray[np.float64]
 
@@ -65,11 +66,15 @@ class MissingNumbers(EqualByValue):
             (name for name, indicator in self.indicator.items() if indicator == feature), feature
         )
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Return a note on each column with missing numbers."""
         return [
-            f"{name} is missing in {n:,} rows: regressions take its usual value there, and "
-            f"{self.indicator[name]!r} is a feature of its own"
+            Note(
+                "missing-numbers-filled",
+                f"{name} is missing in {n:,} rows: regressions take its usual value there, and "
+                f"{self.indicator[name]!r} is a feature of its own",
+                (name,),
+            )
             for name, n in self.n_missing.items()
         ]
 

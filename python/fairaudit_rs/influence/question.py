@@ -16,6 +16,8 @@ from ..data.index import check_indices, indices_of
 from ..data.labels import Label
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, ColumnError, DataError
+from ..report.notes import Note
+from ..report.shared_notes import rows_without_group_note
 from .feature import Feature
 from .feature_encodings import FeatureEncodings
 from .missing_numbers import MissingNumbers
@@ -56,7 +58,13 @@ class InfluenceQuestion:
     #: Missing numbers in the features.
     missing_numbers: MissingNumbers
     #: Notes on how the rows were read.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def row_notes(self) -> tuple[Note, ...]:
+        """Return the notes on rows without a group and on how the rows were read."""
+        if not self.n_missing:
+            return self.notes
+        return (rows_without_group_note(self.n_missing, self.attribute), *self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ from .. import _native, arguments
 from ..errors import ArgumentTypeError, DataError
 from ..inference.pvalues import upper_tail
 from ..literals import RepairMethod
+from ..report.notes import Note
 from .cell_map import CellMap, FeatureCells
 from .cost import ChangeCost, CostFunction
 from .direct_repair import GapTarget, fit_direct
@@ -258,8 +259,8 @@ def _repair(
         seed=seed,
         engine=_engine(method, certificate),
         notes=(
-            *_warnings(measure, report, method, audit.display_name, n_unseen),
-            *_warnings_of_scores(audit),
+            *_repair_notes(measure, report, method, audit.display_name, n_unseen),
+            *_score_notes(audit),
         ),
         method=method,
         metric=measure.name,
@@ -287,44 +288,48 @@ def _engine(method: str, certificate: dict[str, float]) -> str:
     return "two multipliers" if certificate["floor_multiplier"] else "one multiplier"
 
 
-def _warnings(
+def _repair_notes(
     measure: Measure, report: ReportRows, method: str, target: str, n_unseen: int
-) -> list[str]:
-    """Return the warnings about a repair."""
-    warnings = []
+) -> Iterator[Note]:
+    """Yield the notes on a repair."""
     if method == "transport" and measure.needs_labels:
-        warnings.append(
+        yield Note(
+            "transport-keeps-labels",
             f"transport gives {target} other features but leaves every row its own "
             f"label, so that it does not close the gap in {measure.name}: what is left is measured "
-            "here; method='direct' aims at 0"
+            "here; method='direct' aims at 0",
+            (target,),
         )
     fewest = report.smallest_denominator(measure)
     if fewest < _ENOUGH_ROWS:
-        warnings.append(
+        yield Note(
+            "few-rows-in-denominator",
             f"only {fewest:.3g} rows of the report part are in a denominator of {measure.name}; "
-            "the interval may be off"
+            "the interval may be off",
         )
     n = float(report.count.sum())
     if n_unseen > n / 10:
-        warnings.append(
+        yield Note(
+            "features-not-in-fit-part",
             f"{n_unseen:,} of {n:,.0f} rows of {target} in the report part have "
-            "features that were not seen in the fit part and go the way of the nearest that were"
+            "features that were not seen in the fit part and go the way of the nearest that were",
+            (target,),
         )
-    return warnings
 
 
-def _warnings_of_scores(audit: InfluenceProblem) -> list[str]:
-    """Warn if equal features have different scores, so that moved rows get only a mean score."""
+def _score_notes(audit: InfluenceProblem) -> Iterator[Note]:
+    """Yield a note if equal features have different scores: moved rows get only a mean score."""
     if audit.predict is not None:
-        return []
+        return
     distinct = audit.distinct
     first, _, place = _native.distinct_rows(distinct.features, audit.call)
     score = distinct.terms[:, 1]
     if (np.abs(score - score[first][place]) <= _ROUNDING).all():
-        return []
-    return [
+        return
+    yield Note(
+        "scores-differ-at-equal-features",
         "rows with the same features have different scores, so that a row that moves is given the "
         "mean score of the rows that it joins in the fit part: the map goes where chance made it "
         "good, what is left of the gap looks smaller than it is, and its interval does not hold; "
-        "pass model=, or all features that the scores depend on"
-    ]
+        "pass model=, or all features that the scores depend on",
+    )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..inference.pvalues import SMALLEST_PVALUE
+from ..report.notes import Note
 from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance, Curvature
 from .problem import BANDWIDTHS, Criteria
@@ -42,7 +43,7 @@ class LimitTest:
     sensitivity: tuple[tuple[float, float], ...] = ()
     effective_rows: float = math.nan
     inconclusive: str | None = None
-    note: str | None = None
+    note: Note | None = None
 
     @classmethod
     def from_criteria(
@@ -88,7 +89,7 @@ class LimitTest:
         doubt = _doubt(criteria, curvature)
         if doubt is None:
             bound = "p is an upper bound: with so many tolerances the law is that of none"
-            note = bound if tails[1].is_bound else None
+            note = Note("p-is-upper-bound", bound) if tails[1].is_bound else None
             return cls(
                 pvalue=pvalue,
                 critical_value=critical,
@@ -103,7 +104,7 @@ class LimitTest:
                 else "p is larger than it need be"
                 + _suggestion(criteria, tolerance, "has more power")
             )
-            note = f"{doubt.reason}; {more}"
+            note = Note("limit-law-may-not-fit", f"{doubt.reason}; {more}")
             return cls(
                 pvalue=pvalue,
                 critical_value=critical,

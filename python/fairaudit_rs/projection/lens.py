@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -17,6 +17,12 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..inference.pvalues import SMALLEST_PVALUE
 from ..literals import Alternative, AttributeCombination, Missing, NotionName, ProjectionCalibration
 from ..models.distances import Distances
+from ..report.notes import Note
+from ..report.shared_notes import (
+    no_pvalue_note,
+    rows_without_group_note,
+    smallest_pvalue_note,
+)
 from ..results.verdict import rejects_at
 from .criteria import CriteriaTolerance
 from .law import LimitTest
@@ -292,7 +298,7 @@ def project_table(
         group_sizes=question.group_sizes(),
         seed=seed,
         engine=calibration,
-        notes=tuple(_warnings(question, plan, test, values, calibration, level)),
+        notes=tuple(_result_notes(question, plan, test, values, calibration, level)),
         distance=statistic / criteria.n_rows,
         critical_value=test.critical_value,
         primal_value=statistic,
@@ -348,52 +354,51 @@ def _tolerance(question: ProjectionQuestion, epsilon: Any, alternative: str) -> 
     return CriteriaTolerance(low, high)
 
 
-def _warnings(
+def _result_notes(
     question: ProjectionQuestion,
     plan: TransportPlan,
     test: LimitTest,
     values: tuple[CriterionValue, ...],
     calibration: str,
     level: float,
-) -> list[str]:
-    """Return the warnings about a projection."""
-    alpha = 1 - level
-    warnings = []
+) -> Iterator[Note]:
+    """Yield the notes on a projection."""
     if question.n_missing:
-        warnings.append(
-            f"{question.n_missing:,} of {question.n_rows:,} rows have no value of "
-            f"{' or '.join(question.features)} and belong to no group"
-        )
-    warnings += question.notes
+        features = " or ".join(question.features)
+        yield rows_without_group_note(question.n_missing, features, question.n_rows)
+    yield from question.notes
     if test.inconclusive is not None:
-        warnings.append(f"no p-value: {test.inconclusive}")
+        yield no_pvalue_note(test.inconclusive)
     distances = question.distances
     if distances is not None and distances.upper_bound:
         missed = f"; none was found for {distances.n_not_found:,} rows, which stay where they are"
-        warnings.append(
+        yield Note(
+            "distances-are-upper-bounds",
             "distances come from a search for the boundary and are upper bounds, and so is the "
-            "statistic" + (missed if distances.n_not_found else "")
+            "statistic" + (missed if distances.n_not_found else ""),
         )
     if plan.refusal is None and plan.primal - plan.dual > _CERTIFIED * plan.primal:
-        warnings.append(
+        yield Note(
+            "plan-not-optimal",
             f"the plan may cost up to {(plan.primal - plan.dual) / plan.primal:.2g} of its cost "
-            "more than the best one: the program is badly scaled"
+            "more than the best one: the program is badly scaled",
         )
     if test.note is not None:
-        warnings.append(test.note)
+        yield test.note
     if test.pvalue == SMALLEST_PVALUE:
-        warnings.append("p is below the smallest number that can be told from 0")
+        yield smallest_pvalue_note()
     if calibration == "asymptotic" and test.inconclusive is None:
-        verdicts = {rejects_at(pvalue, alpha) for _, pvalue in test.sensitivity}
+        verdicts = {rejects_at(pvalue, 1 - level) for _, pvalue in test.sensitivity}
         if len(verdicts) > 1:
             low, middle, high = (f"{pvalue:.3g}" for _, pvalue in test.sensitivity)
-            warnings.append(
+            yield Note(
+                "verdict-depends-on-bandwidth",
                 f"the verdict depends on the bandwidth: p is {low}, {middle} and {high} at half, "
-                "once and twice the bandwidth"
+                "once and twice the bandwidth",
             )
     if len(values) > 1:
-        warnings.append(
+        yield Note(
+            "largest-of-gaps-without-error",
             "the largest of several gaps has no standard error; its interval comes from Bonferroni "
-            "intervals of all criteria"
+            "intervals of all criteria",
         )
-    return warnings

@@ -23,6 +23,7 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError, NotMeasurableError
 from ..literals import AttributeCombination
 from ..models.distances import Distances, margins_of_scores
+from ..report.notes import Note
 from .criteria import NO_CELL, RateCriterion, by_unit
 from .moves import Moves, unknown_destination
 from .notions import ALIASES, NOTIONS, RATES, Notion
@@ -54,7 +55,7 @@ class ProjectionQuestion:
     #: The pandas index of the rows.
     index: Any = None
     #: Notes on how the rows were read.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def group_sizes(self) -> dict[Any, int]:
         """Return the number of eligible rows of each group."""

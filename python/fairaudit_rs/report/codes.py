@@ -1,0 +1,257 @@
+"""The codes of notes, with what each of them means for a reader."""
+
+from __future__ import annotations
+
+#: By code, in plain words; `Note.code` never changes its meaning.
+NOTE_CODES: dict[str, str] = {
+    # -- extremes --
+    "accuracy-floor-from-selection-part": (
+        "You set no accuracy floor, so it was found on the rows on which the setting was chosen."
+    ),
+    "block-fit-at-highest-shape": (
+        "The fit to block maxima ended at the largest shape that is fitted; its numbers may be "
+        "wrong."
+    ),
+    "block-fit-at-lowest-shape": (
+        "The fit to block maxima ended at the smallest shape that is fitted: the law ends at the "
+        "largest maximum."
+    ),
+    "block-fit-not-converged": (
+        "The fit to block maxima found no maximum of the likelihood; do not use its numbers."
+    ),
+    "columns-read-as-one-attribute": (
+        "Several columns of X were read as the levels of one attribute; pass a dict to change that."
+    ),
+    "difference-without-error": (
+        "The difference of return levels has an interval but no standard error."
+    ),
+    "equal-scores": (
+        "The two scores are the same in every row, so there is no discrimination to measure."
+    ),
+    "extrapolated-levels": (
+        "The horizon is longer than the data of these groups, so their return levels rest on the "
+        "fitted tail."
+    ),
+    "few-rows-in-tail-test": (
+        "These groups have so few rows that the test often misses large differences."
+    ),
+    "generated-rows-apart": (
+        "Tails with generated rows are reported separately and change no other number; use the "
+        "interval of the real rows."
+    ),
+    "generated-rows-are-no-data": (
+        "Generated rows are not observations, and tests that use them are not tests of new data."
+    ),
+    "group-not-compared": "A group has no return level and was not compared; the text says why.",
+    "incomplete-block": "The last rows did not fill a block and were excluded.",
+    "largest-of-several-flips": (
+        "Rows have several counterfactuals, and the largest difference of each row counts. Do not "
+        "compare the result with that of a single flip."
+    ),
+    "levels-of-row-shares": (
+        "Return levels are shares of the largest possible increase of each row (1 - score); their "
+        "limits cover less often than stated."
+    ),
+    "limits-beyond-simulation": (
+        "The confidence level per pair is higher than those that were simulated, so its limits "
+        "are approximate."
+    ),
+    "many-equal-differences": (
+        "Many rows have the same difference. If rows are copies, or several rows belong to one "
+        "person, the limits are wrong."
+    ),
+    "model-ignores-attribute": (
+        "No flip of the attribute changes a score. Features that stand in for the attribute were "
+        "not flipped."
+    ),
+    "no-ecd-on-report-part": (
+        "The chosen setting could not be measured on the rows kept for the report; the text says "
+        "why."
+    ),
+    "no-generated-rows": "No rows were generated for these groups.",
+    "no-interval-with-generated-rows": (
+        "The spread of a return level with generated rows is not a confidence interval; use that "
+        "of the real rows."
+    ),
+    "no-tail-fit": (
+        "No tail could be fitted to these groups; the text says why. Limits come from order "
+        "statistics alone."
+    ),
+    "pairs-not-measurable": (
+        "Some pairs of groups could not be measured on the rows kept for the report."
+    ),
+    "pvalue-of-equal-laws": (
+        "The p-value tests whether the groups have equal distributions, not only equal return "
+        "levels."
+    ),
+    "pvalues-are-bounds": (
+        "The true p-values of these pairs are at most the ones shown, which are the smallest that "
+        "were simulated."
+    ),
+    "real-rows-fail-test": (
+        "The real rows do not fit the assumed tail; generated rows cannot change that."
+    ),
+    "replicates-without-tail": "Some bootstrap replicates had no tail and were excluded.",
+    "rows-without-flip": (
+        "Rows with this level of the attribute have no counterfactual and were excluded."
+    ),
+    "settings-failed": (
+        "Some settings could not be fitted or measured; each has a note in the table of trials."
+    ),
+    "tail-fit-at-lowest-shape": (
+        "The tail fit ended at the smallest shape that is fitted; its limits are too wide if the "
+        "distribution ends more abruptly."
+    ),
+    "tied-exceedances": (
+        "Some of the largest differences are equal. If these rows belong to one person, the "
+        "limits are wrong."
+    ),
+    "uneven-blocks": "Blocks have different numbers of rows; return levels use the mean size.",
+    "values-at-upper-end": (
+        "Some values lie at the upper end, so the tail was fitted to the values themselves."
+    ),
+    "values-on-grid": "Values lie on a regular grid, and the fit takes that into account.",
+    # -- individual --
+    "attack-from-imputed-values": (
+        "Rows have missing values; their attack starts at the values that the imputer of the "
+        "model fills in."
+    ),
+    "equal-ratios": "All rows have the same ratio, so there is nothing to test.",
+    "features-repeat-each-other": (
+        "Features of the fair metric determine one another (one-hot columns, for example), so its "
+        "sensitive directions are not unique; the shortest ones were used."
+    ),
+    "few-degrees-of-freedom": (
+        "There are few clusters, or weights are very unequal: the test can reject too often. "
+        "interval='bootstrap-t' helps."
+    ),
+    "losses-below-floor": (
+        "Rows have a loss near 0. The floor is used instead, and their ratios depend on it."
+    ),
+    "no-error-before-flow": (
+        "The model makes no errors on these rows, so the ratio of error rates is undefined."
+    ),
+    "no-one-hot-features": (
+        "one_hot='keep' had no effect, because no one-hot features were found; pass "
+        "one_hot_groups=."
+    ),
+    "one-hot-features-leave-range": (
+        "The attack gives one-hot features values that no person can have; one_hot='keep' "
+        "prevents that."
+    ),
+    "one-row": "A single row has no standard error.",
+    "ratios-not-finite": (
+        "Rows have a ratio that is infinite or undefined; the text says what became of them."
+    ),
+    "repeated-rows": (
+        "Rows repeat others. If they are the same people, pass clusters=, or the test rejects too "
+        "often."
+    ),
+    "replicates-without-audit-value": (
+        "Bootstrap replicates have no value and count as extreme, which makes the bounds wide."
+    ),
+    "rows-of-weight-0": "Rows of weight 0 do not count.",
+    "scores-not-finite": "Some scores after the attack are not finite, so there is no error rate.",
+    "skewed-ratios": (
+        "The ratios are skewed, so a bound is off; interval='bootstrap-t' corrects that."
+    ),
+    "steps-too-large": (
+        "The steps of the attack are too large for its solver, so it may be wrong; use a smaller "
+        "step_size."
+    ),
+    "too-few-independent-units": (
+        "There are too few clusters or weighted rows for a standard error."
+    ),
+    "variance-in-one-unit": (
+        "A single row or cluster decides the result: no interval is reliable without more data."
+    ),
+    # -- influence --
+    "descent-ended-at-max-steps": (
+        "The descent used all its steps before the gap was shown to be below the tolerance; raise "
+        "max_steps."
+    ),
+    "descent-ended-at-sample-size": (
+        "The descent stopped because too few rows would have carried the weight; the gap was not "
+        "shown to be below the tolerance."
+    ),
+    "direction-of-descent-unknown": (
+        "The gap may be 0, so it is not known in which direction it should change."
+    ),
+    "direction-of-gap-unknown": (
+        "The gap may be 0, so it is not known whether a feature makes it larger or smaller."
+    ),
+    "features-not-in-fit-part": (
+        "Many rows have features that the repair did not see; they are treated like the nearest "
+        "rows that it saw."
+    ),
+    "features-without-score": (
+        "These features have no proxy score; the table of scores has the reasons."
+    ),
+    "few-events-in-group": (
+        "A group has few events, or few non-events, of the metric: the interval of the gap may be "
+        "wrong."
+    ),
+    "few-events-in-part": (
+        "A part of the rows has few events, or few non-events, of the metric in a group: its "
+        "standard errors may be too small."
+    ),
+    "few-rows-in-denominator": (
+        "The rows kept for the report have few eligible rows of the metric: the interval may be "
+        "wrong."
+    ),
+    "few-weighted-rows": (
+        "The weights leave few effective rows for the report: its intervals may be too short."
+    ),
+    "group-of-one-row": "A group has fewer than two rows, so the gap has no interval.",
+    "input-part-is-lower-bound": (
+        "The divergence of the features is at least the number shown: the regression can miss "
+        "differences."
+    ),
+    "input-part-refused": "The divergence of the features was not estimated; the text says why.",
+    "missing-numbers-filled": (
+        "A feature has missing numbers. Its usual value is used for them, with an indicator as "
+        "another feature."
+    ),
+    "no-proxy-scores": "This metric has no proxy scores of features.",
+    "output-part-without-interval": (
+        "The divergence of the scores has no interval, because a group has too few positive or "
+        "negative predictions."
+    ),
+    "regression-may-miss-calibration-error": (
+        "The calibration error is at least the number shown: the regression can miss some of it."
+    ),
+    "scores-differ-at-equal-features": (
+        "Rows with equal features have different scores, so the repair looks better than it is; "
+        "pass model=, or all features of the model."
+    ),
+    "tolerance-below-reach": (
+        "The data are too few to show that a gap is below this tolerance; use a larger tolerance "
+        "or more rows."
+    ),
+    "transport-keeps-labels": (
+        "This repair does not change labels, so a gap in this metric remains; method='direct' "
+        "aims at 0."
+    ),
+    # -- projection --
+    "distances-are-upper-bounds": (
+        "Distances to the decision boundary were found by a search and may be too large, and so "
+        "may the statistic."
+    ),
+    "largest-of-gaps-without-error": (
+        "The estimate is the largest of several gaps, which has no standard error; its interval "
+        "is simultaneous for all criteria."
+    ),
+    "limit-law-may-not-fit": (
+        "The formula behind the p-value may not fit these data, but the error is on the safe "
+        "side; the text says why."
+    ),
+    "p-is-upper-bound": (
+        "The true p-value is at most the one shown, because tolerances are ignored in its formula."
+    ),
+    "plan-not-optimal": (
+        "The numerical solution may not be the best one, so the statistic may be too large."
+    ),
+    "verdict-depends-on-bandwidth": (
+        "Another bandwidth would change the verdict; the text has the p-values."
+    ),
+}
