@@ -1,4 +1,4 @@
-"""The errors of the package. Each is also an error of Python: ValueError, TypeError and so on.
+"""The errors of the package. All but CancelledError are also built-in errors such as ValueError.
 
 A message follows one of two templates. A value that is not accepted: ``n_resamples is 0; accepted:
 1 to 100,000,000``. Everything else: what is wrong, then what to do.
@@ -102,7 +102,7 @@ class FormulaError(ArgumentError):
 
 
 class FunctionError(FairAuditError, RuntimeError):
-    """The function of a metric failed, or did not return a number."""
+    """A function passed by the user failed, or returned something that is not accepted."""
 
     code = "function-failed"
 
@@ -122,9 +122,9 @@ class ColumnError(DataError, KeyError):
     code = "unknown-column"
 
     def __init__(
-        self, message: str = "", column: str = "", existing: Sequence[str] = (), **about: Any
+        self, message: str = "", column: str = "", existing: Sequence[str] = (), **keywords: Any
     ) -> None:
-        super().__init__(message, **about)
+        super().__init__(message, **keywords)
         self.column, self.existing = column, tuple(existing)
 
     def __str__(self) -> str:
@@ -147,9 +147,9 @@ class NotMeasurableError(DataError):
     code = "not-measurable"
 
     def __init__(
-        self, message: str = "", reasons: Mapping[Any, str] | None = None, **about: Any
+        self, message: str = "", reasons: Mapping[Any, str] | None = None, **keywords: Any
     ) -> None:
-        super().__init__(message, **about)
+        super().__init__(message, **keywords)
         self.reasons = dict(reasons or {})
 
 
@@ -174,8 +174,10 @@ class TooManyValuesError(DataError):
 
     code = "too-many-values"
 
-    def __init__(self, message: str = "", details: tuple[int, int] = (0, 0), **about: Any) -> None:
-        super().__init__(message, **about)
+    def __init__(
+        self, message: str = "", details: tuple[int, int] = (0, 0), **keywords: Any
+    ) -> None:
+        super().__init__(message, **keywords)
         self.column, self.limit = details
 
 

@@ -304,7 +304,7 @@ class TestRefusals:
         self.refused(town, "the model is not linear with one score", model=kernel)
         repeated = town.numbers.assign(again=town.numbers.hours + town.numbers.income)
         model = fa.LinearModel([1.0, 0.2, 0.0])
-        self.refused(town, "features of X repeat each other", X=repeated, model=model)
+        self.refused(town, "features of X are linearly dependent", X=repeated, model=model)
 
     def test_what_informs_has_no_verdict_and_still_a_sentence(self, town):
         audit = town.audit(held(binding=False), with_jobs=True)

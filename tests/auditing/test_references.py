@@ -7,7 +7,7 @@ from scipy import stats
 
 import fairaudit_rs as fa
 from fairaudit_rs import metrics
-from fairaudit_rs.metrics.directions import agreed_value, better_value
+from fairaudit_rs.metrics.directions import better_direction, undisputed_direction
 
 from ..reference import tolerance as reference
 
@@ -88,8 +88,8 @@ class TestDirections:
     )
     def test_which_values_are_better(self, name, punitive, better, agreed):
         metric = metrics.get(name)
-        assert better_value(metric, punitive) == better
-        assert agreed_value(metric, punitive) == agreed
+        assert better_direction(metric, punitive) == better
+        assert undisputed_direction(metric, punitive) == agreed
 
 
 SMALL_HIGHEST = {"a": (430, 1_000), "b": (500, 1_000), "c": (26, 50)}

@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize, stats
 
 from fairaudit_rs import _native, errors
-from fairaudit_rs.extremes.comparison import fewest_rows, free_limits
+from fairaudit_rs.extremes.comparison import distribution_free_limits, fewest_rows
 from fairaudit_rs.extremes.problem import TailProblem
 
 from ..reference import extremes as reference
@@ -772,16 +772,16 @@ class TestFreeLimits:
         rng = np.random.default_rng(int(sum(sizes) + m))
         values = [0.5 * rng.beta(2, 4, sizes[0]), 0.3 * rng.beta(2, 4, sizes[1])]
         tails = [TailProblem(values=value, upper=1.0) for value in values]
-        [found] = free_limits(tails, [(0, 1)], m, CALL, confidence=confidence)
+        [found] = distribution_free_limits(tails, [(0, 1)], m, CALL, confidence=confidence)
         expected = reference.free_interval(*values, m, 1.0, confidence)
         assert found == pytest.approx(expected, abs=1e-15)
-        [(low, high)] = free_limits(tails, [(1, 0)], m, CALL, confidence=confidence)
+        [(low, high)] = distribution_free_limits(tails, [(1, 0)], m, CALL, confidence=confidence)
         assert (-high, -low) == pytest.approx(expected, abs=1e-15)
 
     def test_without_a_known_end_there_is_no_limit(self):
         rng = np.random.default_rng(1)
         tails = [TailProblem(values=rng.normal(size=n)) for n in (100, 5_000)]
-        [(low, high)] = free_limits(tails, [(0, 1)], 1_000, CALL, confidence=0.95)
+        [(low, high)] = distribution_free_limits(tails, [(0, 1)], 1_000, CALL, confidence=0.95)
         assert np.isfinite(low)
         assert high == np.inf
 
@@ -789,7 +789,9 @@ class TestFreeLimits:
         n = fewest_rows(1_000, 0.95, CALL)
         for rows, there in ((n - 1, False), (n, True)):
             tail = TailProblem(values=np.arange(float(rows)))
-            [(low, high)] = free_limits([tail, tail], [(0, 1)], 1_000, CALL, confidence=0.95)
+            [(low, high)] = distribution_free_limits(
+                [tail, tail], [(0, 1)], 1_000, CALL, confidence=0.95
+            )
             assert np.isfinite([low, high]).all() == there
 
     @pytest.mark.calibration
@@ -804,6 +806,6 @@ class TestFreeLimits:
         for _ in range(samples):
             values = [mixed.sample(rng, n), np.ceil(smooth.sample(rng, n) / step) * step]
             tails = [TailProblem(values=value) for value in values]
-            [(low, high)] = free_limits(tails, [(0, 1)], m, CALL, confidence=0.95)
+            [(low, high)] = distribution_free_limits(tails, [(0, 1)], m, CALL, confidence=0.95)
             missed += not low <= truth <= high
         assert missed <= stats.binom.ppf(1 - 1e-6, samples, 0.05)

@@ -48,7 +48,7 @@ class TestArguments:
     def test_what_does_not_give_probabilities(self):
         X, y, folds = rows()
         with pytest.raises(errors.DataError, match=r"nuisance \(Wrong\) returned probabilities of"):
-            _ = nuisance.fit_nuisance(regressors(X, folds), y, Wrong()).found
+            _ = nuisance.fit_nuisance(regressors(X, folds), y, Wrong()).probabilities
 
 
 class TestReference:
@@ -61,7 +61,7 @@ class TestReference:
         assert found.penalty == expected.penalty
         for own, theirs in zip(found.coef_by_fold, expected.fits, strict=True):
             assert own == pytest.approx(theirs.coef, rel=1e-8, abs=1e-9)
-        assert found.found == pytest.approx(expected.predict(design), rel=1e-8)
+        assert found.probabilities == pytest.approx(expected.predict(design), rel=1e-8)
         whole = reference.ridge_logistic(design, y, None, expected.penalty)
         assert found.coef == pytest.approx(whole.coef, rel=1e-8, abs=1e-9)
         assert found.hessian == pytest.approx(whole.hessian, rel=1e-7, abs=1e-7)
@@ -110,7 +110,7 @@ class TestReference:
     def test_quality(self):
         X, y, folds = rows()
         fitted = nuisance.fit_nuisance(regressors(X, folds), y)
-        found, p = regression_quality.describe_fit("P(y = 1 | X)", fitted), fitted.found
+        found, p = regression_quality.describe_fit("P(y = 1 | X)", fitted), fitted.probabilities
         pairs = p[y == 1][:, None] - p[y == 0]
         assert found.auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
         assert (found.smallest, found.largest) == (p.min(), p.max())
@@ -131,7 +131,7 @@ class TestProperties:
         fitted = nuisance.fit_nuisance(regressors(X, folds), y, Mean())
         outside, first = folds != 2, X[:, 0] == 1
         expected = y[outside & first].mean()
-        assert fitted.found[(folds == 2) & first] == pytest.approx(expected)
+        assert fitted.probabilities[(folds == 2) & first] == pytest.approx(expected)
         assert fitted.predict(X[first]) == pytest.approx(y[first].mean())
         assert fitted.influence(lambda *_: np.zeros(1)) is None
         assert regression_quality.describe_fit("P", fitted).learner == "Mean"
@@ -145,7 +145,7 @@ class TestProperties:
 
     def test_no_features_leave_the_share(self):
         _, y, folds = rows()
-        found = nuisance.fit_nuisance(regressors(np.empty((N, 0)), folds), y).found
+        found = nuisance.fit_nuisance(regressors(np.empty((N, 0)), folds), y).probabilities
         for fold in range(5):
             assert found[folds == fold] == pytest.approx(y[folds != fold].mean(), rel=1e-9)
 
@@ -161,20 +161,20 @@ class TestProperties:
     @pytest.mark.parametrize("label", [0.0, 1.0])
     def test_one_label(self, label):
         X, _, folds = rows()
-        found = nuisance.fit_nuisance(regressors(X, folds), np.full(N, label)).found
+        found = nuisance.fit_nuisance(regressors(X, folds), np.full(N, label)).probabilities
         assert found == pytest.approx(np.full(N, label), abs=1e-6)
 
     def test_separated_labels(self):
         X, _, folds = rows()
         found = nuisance.fit_nuisance(regressors(X, folds), (X[:, 3] > 0).astype(float))
-        assert np.isfinite(found.found).all()
+        assert np.isfinite(found.probabilities).all()
         assert found.penalty == min(nuisance.PENALTIES)
 
     def test_one_row(self):
         found = nuisance.fit_nuisance(
             regressors(np.ones((1, 2)), np.zeros(1, dtype=int)), np.ones(1)
         )
-        assert np.isfinite(found.found).all()
+        assert np.isfinite(found.probabilities).all()
 
     def test_dealing(self):
         counts = np.array([1, 7, 2, 0, 11])

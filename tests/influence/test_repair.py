@@ -206,8 +206,8 @@ class TestKnownValues:
         measure = measure_of("selection_rate")
         target = GapTarget(measure=measure, others=(0.6,), label=np.zeros(2))
         found = fit_direct(cells, cost, target, None, CALL)
-        assert (found.way.source.tolist(), found.way.to.tolist()) == ([0], [1])
-        assert found.way.share[0] == pytest.approx(0.5)
+        assert (found.cell_map.source.tolist(), found.cell_map.to.tolist()) == ([0], [1])
+        assert found.cell_map.share[0] == pytest.approx(0.5)
         assert found.certificate["primal"] == pytest.approx(0.4)
         assert found.certificate["dual"] == pytest.approx(0.4)
 
@@ -222,7 +222,7 @@ class TestKnownValues:
         cost = ChangeCost.from_arguments(None, (), coding, features, count)
         measure = measure_of("selection_rate")
         target = GapTarget(measure=measure, others=(0.5,), label=np.zeros(4))
-        way = fit_direct(cells, cost, target, None, CALL).way
+        way = fit_direct(cells, cost, target, None, CALL).cell_map
         assert way.source.tolist() == [1, 2]
         assert way.share[0] == way.share[1] == pytest.approx(0.25, abs=1e-3)
 
@@ -231,7 +231,7 @@ class TestKnownValues:
         found = fit_direct(
             problem.cells, problem.cost(), problem.target("fpr", problem.rate("fpr")), None, CALL
         )
-        assert (len(found.way.source), found.certificate["primal"]) == (0, 0)
+        assert (len(found.cell_map.source), found.certificate["primal"]) == (0, 0)
 
 
 class TestReference:
@@ -258,7 +258,7 @@ class TestReference:
             assert certificate["primal"] * total == pytest.approx(expected["cost"], abs=1e-9)
             assert certificate["dual"] * total == pytest.approx(expected["dual"], abs=1e-9)
             assert certificate["multiplier"] == pytest.approx(expected["multiplier"], rel=1e-9)
-            plan = plan_of(found.way)
+            plan = plan_of(found.cell_map)
             after = reference.rate_after_map(
                 name, problem.count, problem.label, problem.score, plan
             )
@@ -335,7 +335,7 @@ class TestReference:
         others = {name: rate + 0.03 for name, rate in rates.items()}
         target = GapTarget(measure=measure, others=tuple(others.values()), label=problem.label)
         found = fit_direct(problem.cells, problem.cost(), target, None, CALL)
-        plan = plan_of(found.way)
+        plan = plan_of(found.cell_map)
         after = sum(
             weight
             * (

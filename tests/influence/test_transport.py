@@ -116,8 +116,8 @@ class TestKnownValues:
         cells = FeatureCells(features=features, count=count, score=np.array([0.2, 0.8]))
         cost = ChangeCost.from_arguments(None, (), coding, features, count)
         found = fit_transport(cells, cost, np.array([0.5, 0.5]))
-        assert found.way.source.tolist() == [0]
-        assert found.way.share[0] == pytest.approx(1 / 3)
+        assert found.cell_map.source.tolist() == [0]
+        assert found.cell_map.share[0] == pytest.approx(1 / 3)
         assert found.certificate["primal"] == pytest.approx(0.25)
 
     @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ class TestKnownValues:
     def test_nothing_to_move(self):
         problem = Problem(3)
         found = fit_transport(problem.cells, problem.cost(), problem.count)
-        assert (len(found.way.source), found.certificate["primal"]) == (0, 0)
+        assert (len(found.cell_map.source), found.certificate["primal"]) == (0, 0)
 
 
 class TestReference:
@@ -162,8 +162,8 @@ class TestReference:
         assert certificate["difference"] / scale == pytest.approx(0, abs=1e-9)
         assert certificate["largest_violation"] <= 1e-8 * scale
         assert certificate["largest_marginal_error"] < 1e-8
-        assert found.way.mean_cost == pytest.approx(certificate["primal"], rel=1e-9)
-        after = problem.count @ plan_of(found.way)
+        assert found.cell_map.mean_cost == pytest.approx(certificate["primal"], rel=1e-9)
+        after = problem.count @ plan_of(found.cell_map)
         np.testing.assert_allclose(after, wanted * total / wanted.sum(), atol=1e-8)
 
     def test_what_both_sides_have_stays_at_no_loss(self):
@@ -199,7 +199,7 @@ class TestReference:
         found = fit_transport(problem.cells, cost, wanted)
         total = problem.count.sum()
         assert found.certificate["primal"] * total == pytest.approx(value, rel=1e-9)
-        after = problem.count @ plan_of(found.way)
+        after = problem.count @ plan_of(found.cell_map)
         np.testing.assert_allclose(after, wanted * total / wanted.sum(), rtol=1e-6)
 
     def test_a_flow_between_one_and_many(self):

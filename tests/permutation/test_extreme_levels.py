@@ -8,7 +8,7 @@ import pytest
 
 import fairaudit_rs as fa
 from fairaudit_rs.inference import mover, proportions
-from fairaudit_rs.inference.pvalues import normal_of_level, normal_of_tail
+from fairaudit_rs.inference.pvalues import normal_of_tail, two_sided_normal_quantile
 
 LEAST = sys.float_info.min
 ALMOST_ONE = 1 - 2**-53
@@ -74,12 +74,16 @@ class TestIntervals:
 
 class TestNormalLimits:
     def test_levels_next_to_one(self):
-        assert normal_of_level(0.95) == pytest.approx(1.959963984540054, rel=1e-15)
-        assert normal_of_level(1 - 2**-52) == pytest.approx(normal_of_tail(2**-53), rel=1e-3)
-        assert normal_of_level(ALMOST_ONE) == pytest.approx(normal_of_tail(2**-54), rel=1e-12)
+        assert two_sided_normal_quantile(0.95) == pytest.approx(1.959963984540054, rel=1e-15)
+        assert two_sided_normal_quantile(1 - 2**-52) == pytest.approx(
+            normal_of_tail(2**-53), rel=1e-3
+        )
+        assert two_sided_normal_quantile(ALMOST_ONE) == pytest.approx(
+            normal_of_tail(2**-54), rel=1e-12
+        )
         # Of several intervals together what is left is nothing.
-        assert normal_of_level(1.0) == pytest.approx(37.5, abs=0.1)
-        assert normal_of_level(5e-324) >= 0
+        assert two_sided_normal_quantile(1.0) == pytest.approx(37.5, abs=0.1)
+        assert two_sided_normal_quantile(5e-324) >= 0
 
     def test_the_widest_interval_of_a_rate_is_one(self):
         """1 - 2^-53 and a half added is 1, of which the quantile is infinite."""

@@ -142,27 +142,29 @@ def audit(
     -----
     A question is one metric and one attribute. For each pair of groups, ordered so that the gap d
     is at least 0, the p-value of a fail is :math:`P(tol) + P(-tol)` and that of a pass
-    :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of a gap of at most m and
-    :math:`P'(m)` of at least m, from the tests of `equivalence_test`. Fails are adjusted for all
-    pairs of all binding questions (Holm); a pass needs every pair. Groups below 30 eligible rows
-    (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each for AUC) are not tested
-    but listed with the number of rows they lack; a pass also needs 95 % of all people to be in
-    tested groups.
+    :math:`\max(P(-tol), P'(tol))`, with :math:`P(m)` the p-value of the hypothesis that the gap is
+    at most m and :math:`P'(m)` that it is at least m, from the tests of `equivalence_test`. Fails
+    are adjusted for all pairs of all binding questions (Holm); a pass needs every pair. Groups
+    below 30 eligible rows (50 and 10 of each label for F1 and losses of scores, 50 and 20 of each
+    for AUC) are not tested but listed with the number of rows they lack; a pass also needs 95 % of
+    all people to be in tested groups.
 
     Other lenses are informational and run with the defaults of their own functions. A lens that a
     criterion of the policy names (``Criterion(lens="extremes", tolerance=0.1)``) has a verdict too:
-    a comparison fails when its limit at alpha / m lies beyond the tolerance, with m the number of
-    comparisons of all binding questions and lenses, and passes when its limit at alpha lies below.
-    In Holm's adjustment these comparisons count towards the number of tests, as if none had been
-    rejected. The projection lens can fail or be inconclusive, but never passes.
+    a comparison fails when the lower limit of its gap, with error rate alpha / m, is above the
+    tolerance, with m the number of comparisons of all binding questions and lenses, and passes when
+    the upper limit, with error rate alpha, is below it. Holm's adjustment of the questions counts
+    these comparisons among the tests, as if they were never rejected. The projection lens can fail
+    or be inconclusive, but never passes.
     *individual*: `individual_test` with the fair metric of the policy, or a `FairMetric.subspace`
-    of all attributes. Features are scaled to standard deviations, and one-hot features keep exactly
-    one 1. At most 100,000 rows are used for a linear model (20,000 with one-hot features), and
-    2,000 for other models. If the criterion has a tolerance, the bounds come from the fair metric
-    of the policy, or from the profile interval of a fitted one.
+    of all attributes. Features are scaled to standard deviations, and the attack keeps exactly one
+    1 in every one-hot feature. At most 100,000 rows are used for a linear model (20,000 with
+    one-hot features), and 2,000 for other models. If the criterion has a tolerance, the bounds use
+    the fair metric of the policy; without one, they allow for the error of the fitted metric by its
+    profile interval.
     *influence*: for each attribute, `influence_audit` of the worst-off group and the first metric
-    of the policy that it supports. Without a model, or beyond 20 million rows times squared
-    features, it has marginal scores only.
+    of the policy that it supports. Without a model, or if rows times squared features
+    exceed 20 million, it reports marginal scores only.
     *extremes*: `extreme_test` of every attribute that is a column of X with the same groups, or of
     ``counterfactual_score``.
     A lens that cannot run appears as a row with the reason. The output of a model without
@@ -222,7 +224,7 @@ def audit(
             mentions=("counts", other),
             code="conflicting-arguments",
         )
-    given = ModelInputs(
+    model_inputs = ModelInputs(
         model=model,
         feature_table=None if X is None else _read_features(X, data, table),
         has_counterfactuals=counterfactual_score is not None,
@@ -231,7 +233,7 @@ def audit(
     table = table.with_positive(positive)
     request = AuditRequest.from_arguments(
         data=data,
-        given={
+        columns={
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,
@@ -245,7 +247,7 @@ def audit(
         positive=positive,
     )
     table = table if counts is None else table.collapse_to_cells(positive).with_cache()
-    computing = ComputeOptions(
+    compute_options = ComputeOptions(
         seed=checked.seed,
         n_resamples=checked.n_resamples,
         n_threads=checked.n_threads,
@@ -253,43 +255,47 @@ def audit(
         score_bins=score_bins,
         callback=checked.progress,
     )
-    return _run_audit(table, chosen, computing, checked.threshold, evidence, given, request)
+    return _run_audit(
+        table, chosen, compute_options, checked.threshold, evidence, model_inputs, request
+    )
 
 
 def _run_audit(
     table: AuditTable,
     policy: Policy,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
     threshold: float,
     evidence: Evidence,
-    given: ModelInputs,
+    model_inputs: ModelInputs,
     request: AuditRequest,
 ) -> Audit:
     attributes = _attributes(table, policy)
     check_bands(policy, [attribute for attribute in attributes if not attribute.is_intersection])
     prepared_criteria = limit_intersections(
-        prepare_criteria(policy, attributes, computing), table, policy, attributes
+        prepare_criteria(policy, attributes, compute_options), table, policy, attributes
     )
     single = [attribute for attribute in attributes if not attribute.is_intersection]
     lens_tolerances = LensTolerances.from_questions(
-        policy, single, prepared_criteria, available_lenses(policy, given, table)
+        policy, single, prepared_criteria, available_lenses(policy, model_inputs, table)
     )
-    family = Family.from_questions(prepared_criteria, policy, computing, lens_tolerances.n_binding)
+    family = Family.from_questions(
+        prepared_criteria, policy, compute_options, lens_tolerances.n_binding
+    )
     findings = family.findings(prepared_criteria)
     context = AuditContext(
         policy=policy,
         attributes=single,
-        computing=computing,
-        given=given,
+        compute_options=compute_options,
+        model_inputs=model_inputs,
         questions=findings,
         lens_tolerances=replace(lens_tolerances, n_tests=family.n_tests),
     )
     lens_findings, results = run_lenses(context, threshold)
     if "permutation" in wanted_lenses(policy):
-        findings, tests = with_evidence(prepared_criteria, findings, evidence, computing)
+        findings, tests = with_evidence(prepared_criteria, findings, evidence, compute_options)
         results = tests | results
-    rates_of_rows = base_rates(attributes, computing.pos_label)
-    weighted_rates = weight_base_rates(rates_of_rows, attributes, computing.pos_label)
+    rates_of_rows = base_rates(attributes, compute_options.pos_label)
+    weighted_rates = weight_base_rates(rates_of_rows, attributes, compute_options.pos_label)
     result = Audit(
         verdict=overall_verdict([*findings, *lens_findings]),
         policy=policy,
@@ -299,11 +305,11 @@ def _run_audit(
         attributes=table.feature_names,
         n_rows=table.cells(columns=()).n_rows,
         n_comparisons=family.n_tests,
-        seed=computing.seed,
-        n_resamples=computing.n_resamples,
+        seed=compute_options.seed,
+        n_resamples=compute_options.n_resamples,
         notes=(),
         results=results,
-        bias_audit=bias_audit(table, policy, computing.pos_label)
+        bias_audit=bias_audit(table, policy, compute_options.pos_label)
         if policy.rule == "nyc_ll144"
         else None,
         rule_report=rule_report(policy, single, rates_of_rows),
@@ -373,10 +379,10 @@ def _metric_columns(policy: Policy) -> list[str]:
 
 def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
     """Return the positive value of labels and decisions; None if nothing names one."""
-    named = [name for name in ("y_pred", "y_true") if name in table.roles]
-    if policy.favourable is None and pos_label is None and named:
-        _refuse_unnamed_texts(named[0], table)
-    if policy.favourable is None or not named:
+    roles = [name for name in ("y_pred", "y_true") if name in table.roles]
+    if policy.favourable is None and pos_label is None and roles:
+        _refuse_unnamed_texts(roles[0], table)
+    if policy.favourable is None or not roles:
         return pos_label
     if not table.source.holds_rows:
         if policy.positive_label([0, 1]) != 1:
@@ -396,11 +402,11 @@ def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
             mentions=("favourable",),
             code="conflicting-arguments",
         )
-    return policy.positive_label(table.values(named[0]))
+    return policy.positive_label(table.values(roles[0]))
 
 
 def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
-    """Refuse labels or decisions of two texts when neither is named as the favourable one."""
+    """Refuse labels or decisions that are two texts if nothing says which one is favourable."""
     if not table.source.holds_rows:
         return
     try:
@@ -415,8 +421,8 @@ def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
             mentions=("pos_label", role),
             code="missing-argument",
             advice=(
-                ". Give the value that people want as favourable of the policy, or the positive "
-                "value as pos_label=."
+                ". Set favourable in the policy to the value that is good for the person, or "
+                "pass the positive value as pos_label=."
             ),
         )
 
@@ -448,9 +454,9 @@ def _excluded(
     weights = (
         attributes[0].table.weights() if "sample_weight" in attributes[0].table.roles else None
     )
-    n_light = 0 if weights is None else int(np.count_nonzero(weights == 0))
-    if n_light:
-        exclusions.append(f"{n_light:,} row{'' if n_light == 1 else 's'} of weight 0")
+    n_zero_weight = 0 if weights is None else int(np.count_nonzero(weights == 0))
+    if n_zero_weight:
+        exclusions.append(f"{n_zero_weight:,} row{'' if n_zero_weight == 1 else 's'} of weight 0")
     for attribute in attributes:
         questions = (
             criterion.question.prepared

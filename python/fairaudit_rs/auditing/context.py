@@ -62,8 +62,8 @@ class AuditContext:
     policy: Policy
     #: Single attributes, with one table behind them.
     attributes: Sequence[AuditedAttribute]
-    computing: ComputeOptions
-    given: ModelInputs
+    compute_options: ComputeOptions
+    model_inputs: ModelInputs
     questions: Sequence[QuestionFinding]
     #: The tolerances of lenses.
     lens_tolerances: LensTolerances
@@ -82,9 +82,9 @@ class AuditContext:
         """Return the options of every lens; the seed is derived from the name."""
         return {
             "confidence_level": self.confidence,
-            "rng": seed_of(self.computing.seed, *name),
-            "n_threads": self.computing.n_threads,
-            "progress": self.computing.callback,
+            "rng": seed_of(self.compute_options.seed, *name),
+            "n_threads": self.compute_options.n_threads,
+            "progress": self.compute_options.callback,
         }
 
     def lens_tolerance(self, lens: str, attribute: str) -> LensTolerance | None:

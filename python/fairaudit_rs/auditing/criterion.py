@@ -11,7 +11,7 @@ import numpy as np
 from .. import arguments, metrics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import OtherLens
-from ..metrics.directions import better_value
+from ..metrics.directions import better_direction
 from .keys import argument_of
 from .keys import check_names as check_names
 from .keys import known_keys as known_keys
@@ -180,7 +180,7 @@ class Criterion:
 
     def _check_threshold(self, metric: metrics.Metric) -> None:
         """Refuse thresholds that cannot be tested, and binding criteria without a threshold."""
-        if self.reference == BEST and better_value(metric, punitive=False) is None:
+        if self.reference == BEST and better_direction(metric, punitive=False) is None:
             raise ArgumentError(
                 f"reference is 'best', but neither high nor low values of {metric.name} are "
                 "better. Use None for all pairs, 'highest', or a group.",

@@ -35,7 +35,7 @@ from .policy_metric import PolicyMetric
 from .refusals import BindingRefusedError
 from .row_sample import sampled_rows
 from .similarity import (
-    WAY_OUT,
+    ADVICE_NO_METRIC,
     MetricProfile,
     RegressionRows,
     fitted_metric,
@@ -55,7 +55,7 @@ _MOST_OUTSIDE = 0.5
 def run_individual(context: AuditContext) -> Iterator[LensOutcome]:
     """Attack the model once for all attributes: differences between their groups cost nothing."""
     name = attribute_name([attribute.name for attribute in context.attributes])
-    feature_table = context.given.feature_table
+    feature_table = context.model_inputs.feature_table
     assert feature_table is not None
     why = context.why_not("individual")
     if why is None and "y_true" not in context.roles:
@@ -78,9 +78,9 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
         if why is not None and lens_tolerance.criterion.binding:
             raise BindingRefusedError(
                 f"the individual lens binds, but its fair metric would be fitted to these rows, "
-                f"and a fitted metric decides by chance. To go on, {WAY_OUT}. A fitted metric can "
-                "bind for a linear model of one score, one attribute of two groups, and features "
-                f"without one-hot columns only. Here {why}.",
+                f"and a fitted metric decides by chance. To go on, {ADVICE_NO_METRIC}. A fitted "
+                "metric can bind for a linear model of one score, one attribute of two groups, and "
+                f"features without one-hot columns only. Here {why}.",
                 argument="fair_metric",
             )
     fair_metric = attack.metric
@@ -110,7 +110,11 @@ def _attack_model(context: AuditContext, name: str, feature_table: FeatureTable)
     if impossible:
         why = f"{departure}: the value is that of people who do not exist"
     if why is not None:
-        why = why if impossible else f"a fitted metric has no verdict here ({why}); {WAY_OUT}"
+        why = (
+            why
+            if impossible
+            else f"a fitted metric has no verdict here ({why}); {ADVICE_NO_METRIC}"
+        )
         test = LensTest(estimate=result.estimate, reason=why)
         return replace(finding, tests=(test,)), result
     if attack.policy_metric is not None:
@@ -179,7 +183,7 @@ class _AttackInputs:
     ) -> _AttackInputs:
         """Collect the inputs, with a sample of the rows if there are too many."""
         table = context.attributes[0].table
-        flow, loss = _flow(context.given.model)
+        flow, loss = _flow(context.model_inputs.model)
         given = _metric_of_policy(context)
         protected: dict[str, Any] = {}
         known, notes = np.arange(feature_table.n_rows), list[str]()
@@ -197,7 +201,7 @@ class _AttackInputs:
             notes.append(f"a sample of {len(rows):,} of {len(known):,} rows")
         if sets:
             notes.append("one-hot features stay a choice of one value")
-        found = table.rows(columns=("y_true",), pos_label=context.computing.pos_label)
+        found = table.rows(columns=("y_true",), pos_label=context.compute_options.pos_label)
         # A model with classes takes labels by name; other models score the positive one.
         y = _raw(table.source.in_memory().columns["y_true"]) if flow.classes else None
         y = found.columns["y_true"].astype(np.float64) if y is None else y
@@ -259,11 +263,11 @@ class _AttackInputs:
                 "delta": lens_tolerance.tolerance,
                 "interval": "bootstrap-t",
                 "n_resamples": lens_tolerance.n_resamples(
-                    self.context.computing.n_resamples, n_parts
+                    self.context.compute_options.n_resamples, n_parts
                 ),
             }
         return individual_test(
-            self.context.given.model,
+            self.context.model_inputs.model,
             self.X,
             self.y,
             fair_metric=metric,

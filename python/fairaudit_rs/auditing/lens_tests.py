@@ -13,7 +13,7 @@ from .. import metrics
 from ..data.groups import group_name
 from ..data.tables import AuditTable
 from ..errors import FairAuditError
-from ..extremes.comparison import fewest_rows, free_limits
+from ..extremes.comparison import distribution_free_limits, fewest_rows
 from ..extremes.result import ExtremeResult, TailComparison
 from ..individual.result import IndividualResult
 from ..inference.tolerance import Tolerance
@@ -62,7 +62,7 @@ def compare_growth(
 
 def compare_rates(
     lens_tolerance: LensTolerance,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
     attribute: AuditedAttribute,
     metric: str,
     decided: Mapping[str, NDArray[Any]],
@@ -89,21 +89,21 @@ def compare_rates(
             y_pred=decided["y_pred"],
             sensitive_features={attribute.name: np.where(own, _OWN, _OTHERS)},
         )
-        seed = seed_of(computing.seed, "influence", metric, attribute.name)
+        seed = seed_of(compute_options.seed, "influence", metric, attribute.name)
         try:
             question = prepare_tolerance_question(
                 table,
                 known,
                 Tolerance(value=lens_tolerance.tolerance),
-                n_threads=computing.n_threads,
+                n_threads=compute_options.n_threads,
                 seed=seed,
             )
             tests = question.tests(
                 alpha=lens_tolerance.policy.alpha,
                 n_tests=lens_tolerance.n_adjusted,
-                n_resamples=computing.n_resamples,
+                n_resamples=compute_options.n_resamples,
                 seed=seed,
-                n_threads=computing.n_threads,
+                n_threads=compute_options.n_threads,
             )
         except FairAuditError as error:
             found.append(_unmeasured_test(*both, reason_of(error)))
@@ -167,7 +167,9 @@ def compare_levels(lens_tolerance: LensTolerance, result: ExtremeResult) -> tupl
     measured = [comparison for comparison in result.comparisons if not comparison.reason]
     pairs = [(position[comparison.first], position[comparison.second]) for comparison in measured]
     fail_limits, pass_limits = (
-        iter(free_limits(tails, pairs, result.horizon, tails[0].call, confidence=level))
+        iter(
+            distribution_free_limits(tails, pairs, result.horizon, tails[0].call, confidence=level)
+        )
         for level in (lens_tolerance.fail_level, lens_tolerance.pass_level)
     )
     return tuple(

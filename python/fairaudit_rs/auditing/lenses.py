@@ -51,14 +51,17 @@ def wanted_lenses(policy: Policy) -> tuple[LensName, ...]:
     return get_args(LensName) if policy.lenses == "auto" else tuple(policy.lenses)
 
 
-def available_lenses(policy: Policy, given: ModelInputs, table: AuditTable) -> list[LensName]:
+def available_lenses(
+    policy: Policy, model_inputs: ModelInputs, table: AuditTable
+) -> list[LensName]:
     """Return the lenses of a policy that can be run on a table."""
     return [
         lens
         for lens in wanted_lenses(policy)
         if lens == "permutation"
         or (
-            missing_inputs(lens, given, table.roles) is None and design_refusal(lens, table) is None
+            missing_inputs(lens, model_inputs, table.roles) is None
+            and design_refusal(lens, table) is None
         )
     ]
 
@@ -85,9 +88,9 @@ def run_lenses(context: AuditContext, threshold: float) -> LensRun:
     return findings, results
 
 
-def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str | None:
+def missing_inputs(lens: str, model_inputs: ModelInputs, roles: Collection[str]) -> str | None:
     """Return the inputs that a lens needs and does not have; None if it has all."""
-    has_model = given.model is not None and given.feature_table is not None
+    has_model = model_inputs.model is not None and model_inputs.feature_table is not None
     needed = {
         "projection": (
             None
@@ -97,12 +100,12 @@ def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str
         "individual": None if has_model else "a model and X, its rows: see individual_test",
         "influence": (
             None
-            if given.feature_table is not None
+            if model_inputs.feature_table is not None
             else "X, the features to look at: see influence_audit"
         ),
         "extremes": (
             None
-            if has_model or given.has_counterfactuals
+            if has_model or model_inputs.has_counterfactuals
             else "a model and X with the attribute in it, or counterfactual_score: see extreme_test"
         ),
     }
@@ -111,7 +114,7 @@ def missing_inputs(lens: str, given: ModelInputs, roles: Collection[str]) -> str
 
 def _run_model_lens(lens: LensName, context: AuditContext) -> Iterator[tuple[LensFinding, Any]]:
     """Run a lens that needs a model or features; without them return the reason."""
-    needed = missing_inputs(lens, context.given, context.roles)
+    needed = missing_inputs(lens, context.model_inputs, context.roles)
     if needed is not None:
         return iter([(not_run(lens, "", f"needs {needed}"), None)])
     # Imported here, because most audits do not need these modules.
@@ -127,21 +130,21 @@ def _run_model_lens(lens: LensName, context: AuditContext) -> Iterator[tuple[Len
 
 def _run_projections(context: AuditContext, threshold: float) -> Iterator[tuple[LensFinding, Any]]:
     """Project the scores to the nearest fair ones, for each attribute."""
-    computing = context.computing
+    compute_options = context.compute_options
     for attribute in context.attributes:
         roles = attribute.table.roles
         notion: NotionName = "equal_opportunity" if "y_true" in roles else "statistical_parity"
         why = context.why_not("projection")
         if (
             why is None
-            and (needed := missing_inputs("projection", context.given, roles)) is not None
+            and (needed := missing_inputs("projection", context.model_inputs, roles)) is not None
         ):
             why = f"needs {needed}"
         if why is not None:
             yield not_run("projection", attribute.name, why, notion), None
             continue
         finding, result = _project_attribute(
-            attribute, notion, threshold, computing, context.confidence
+            attribute, notion, threshold, compute_options, context.confidence
         )
         lens_tolerance = context.lens_tolerance("projection", attribute.name)
         if lens_tolerance is not None:
@@ -159,7 +162,7 @@ def _project_attribute(
     attribute: AuditedAttribute,
     notion: NotionName,
     threshold: float,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
     level: float,
 ) -> tuple[LensFinding, Any]:
     """Project the scores of all groups of an attribute."""
@@ -169,10 +172,10 @@ def _project_attribute(
             notion,
             threshold=threshold,
             groups=attribute.groups,
-            pos_label=computing.pos_label,
+            pos_label=compute_options.pos_label,
             level=level,
-            seed=seed_of(computing.seed, "projection", notion, attribute.name),
-            n_threads=computing.n_threads,
+            seed=seed_of(compute_options.seed, "projection", notion, attribute.name),
+            n_threads=compute_options.n_threads,
         )
     except FairAuditError as error:
         return not_run("projection", attribute.name, reason_of(error), notion), None
@@ -206,7 +209,7 @@ def _add_verdict(
     notes: list[Note] = []
     for pair in combinations(large_groups(attribute), 2):
         try:
-            result = project_pair(pair, lens_tolerance.tolerance, context.computing)
+            result = project_pair(pair, lens_tolerance.tolerance, context.compute_options)
         except FairAuditError as error:
             tests.append(_no_departure(attribute, pair, reason_of(error)))
             continue
@@ -230,7 +233,7 @@ def _project_pair(
     threshold: float,
     pair: tuple[Any, Any],
     tolerance: float,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
 ) -> ProjectionResult:
     return project_table(
         attribute.table,
@@ -238,9 +241,9 @@ def _project_pair(
         threshold=threshold,
         groups=list(pair),
         epsilon=tolerance,
-        pos_label=computing.pos_label,
-        seed=seed_of(computing.seed, "projection", notion, attribute.name),
-        n_threads=computing.n_threads,
+        pos_label=compute_options.pos_label,
+        seed=seed_of(compute_options.seed, "projection", notion, attribute.name),
+        n_threads=compute_options.n_threads,
     )
 
 
@@ -278,7 +281,7 @@ def with_evidence(
     prepared_criteria: Sequence[PreparedCriterion],
     findings: Sequence[QuestionFinding],
     evidence: Evidence,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
 ) -> tuple[tuple[QuestionFinding, ...], dict[str, Any]]:
     """Add permutation tests of equality for binding questions that fail, or for all questions.
 
@@ -297,7 +300,9 @@ def with_evidence(
         names.append(name)
         if name is not None:
             wanted.setdefault(name, []).append((criterion, finding))
-    tested = {name: _run_permutations(questions, computing) for name, questions in wanted.items()}
+    tested = {
+        name: _run_permutations(questions, compute_options) for name, questions in wanted.items()
+    }
     results = {name: result for name, result in tested.items() if result is not None}
     found = tuple(
         finding if name is None else replace(finding, evidence=_pvalue_of(results.get(name)))
@@ -311,7 +316,7 @@ def _pvalue_of(result: PermutationResult | None) -> float:
 
 
 def _run_permutations(
-    questions: Sequence[tuple[PreparedCriterion, QuestionFinding]], computing: ComputeOptions
+    questions: Sequence[tuple[PreparedCriterion, QuestionFinding]], compute_options: ComputeOptions
 ) -> PermutationResult | None:
     """Return the permutation test of the groups that questions compared; None without a test.
 
@@ -322,19 +327,19 @@ def _run_permutations(
     groups = [group.group for group in finding.tested]
     if len(groups) < 2 or criterion.question.prepared is None:
         return None
-    seed = seed_of(computing.seed, "evidence", metric.name, attribute.name)
+    seed = seed_of(compute_options.seed, "evidence", metric.name, attribute.name)
     settings = ComparisonSettings.checked(
         alternative="two-sided",
         adjust="holm",
         engine="auto",
         interval="auto",
-        n_resamples=computing.n_resamples,
+        n_resamples=compute_options.n_resamples,
         adaptive=False,
         confidence_level=0.95,
         rng=seed,
         random_state=None,
-        n_threads=computing.n_threads,
-        progress=computing.callback,
+        n_threads=compute_options.n_threads,
+        progress=compute_options.callback,
     )
     prepared = _prepared_for_permutations(criterion, groups)
     if prepared is None:
@@ -342,8 +347,8 @@ def _run_permutations(
             attribute.table,
             metric,
             groups=groups,
-            score_bins=computing.score_bins if metric.kind.takes_bins else None,
-            pos_label=computing.pos_label,
+            score_bins=compute_options.score_bins if metric.kind.takes_bins else None,
+            pos_label=compute_options.pos_label,
             n_threads=settings.n_threads,
             seed=settings.seed,
         )

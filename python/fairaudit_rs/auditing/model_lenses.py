@@ -64,7 +64,7 @@ def _take_rows(feature_table: FeatureTable, rows: Positions) -> Any:
 
 def run_influence(context: AuditContext) -> Iterator[LensOutcome]:
     """Find the features related to the gap of the worst-off group, for each attribute."""
-    feature_table = context.given.feature_table
+    feature_table = context.model_inputs.feature_table
     assert feature_table is not None
     for attribute in context.attributes:
         metric = first_supported_rate(context.policy, attribute)
@@ -87,7 +87,9 @@ def _explain_gap(
     target = _find_worst_group(context.questions, attribute, metric)
     people = GroupMembership.from_attribute(attribute)
     columns = [name for name in ("y_true", "y_pred") if name in context.roles]
-    found = attribute.table.rows(columns=columns, pos_label=context.computing.pos_label).columns
+    found = attribute.table.rows(
+        columns=columns, pos_label=context.compute_options.pos_label
+    ).columns
     decided: dict[str, Any] = {name: found[name][people.rows].astype(np.int64) for name in columns}
     n, width = len(people.rows), feature_table.n_columns
 
@@ -105,7 +107,7 @@ def _explain_gap(
         )
 
     notes = []
-    model = context.given.model
+    model = context.model_inputs.model
     if model is not None and n * width**2 > MAX_REGRESSION_SIZE:
         notes.append(f"without the model: {n:,} rows of {width:,} features are too many for it")
         model = None
@@ -140,7 +142,7 @@ def _explain_gap(
     if lens_tolerance is not None:
         tested = groups_of_eligible_size(_question(context.questions, attribute, metric).groups)
         tests = compare_rates(
-            lens_tolerance, context.computing, attribute, metric, decided, people, tested
+            lens_tolerance, context.compute_options, attribute, metric, decided, people, tested
         )
         coverage = context.coverage(attribute, measured_groups(tested, tests))
         features = words.describe_features(result) if low > 0 or high < 0 else ""
@@ -179,10 +181,10 @@ def _find_worst_group(
 
 def run_extremes(context: AuditContext) -> Iterator[LensOutcome]:
     """Compare the worst cases of groups when an attribute is flipped, for each attribute."""
-    given = context.given
+    model_inputs = context.model_inputs
     for attribute in context.attributes:
         why = context.why_not("extremes")
-        if why is None and given.has_counterfactuals and "y_score" not in context.roles:
+        if why is None and model_inputs.has_counterfactuals and "y_score" not in context.roles:
             why = "needs y_score, the scores that counterfactual_score is compared with"
         if why is not None:
             yield not_run("extremes", attribute.name, why, "ecd"), None
@@ -194,23 +196,25 @@ def run_extremes(context: AuditContext) -> Iterator[LensOutcome]:
 
 def _flip_attribute(context: AuditContext, attribute: AuditedAttribute) -> LensOutcome:
     """Run the extremes lens on counterfactuals in which an attribute is flipped."""
-    given = context.given
+    model_inputs = context.model_inputs
     people = GroupMembership.from_attribute(attribute)
     design: dict[str, Any]
-    if given.has_counterfactuals:
+    if model_inputs.has_counterfactuals:
         names = ("y_score", "counterfactual_score")
         found = attribute.table.rows(columns=names).columns
         design = {name: found[name][people.rows] for name in names}
     else:
-        assert given.feature_table is not None
-        _check_column(given.feature_table, attribute, people)
-        classes = getattr(given.model, "classes_", getattr(given.model, "classes", None))
+        assert model_inputs.feature_table is not None
+        _check_column(model_inputs.feature_table, attribute, people)
+        classes = getattr(
+            model_inputs.model, "classes_", getattr(model_inputs.model, "classes", None)
+        )
         known = classes is not None and not callable(classes)
         design = {
-            "model": given.model,
-            "X": _take_rows(given.feature_table, people.rows),
+            "model": model_inputs.model,
+            "X": _take_rows(model_inputs.feature_table, people.rows),
             "attribute": attribute.name,
-            "pos_label": context.computing.pos_label if known else None,
+            "pos_label": context.compute_options.pos_label if known else None,
         }
 
     result = extreme_test(

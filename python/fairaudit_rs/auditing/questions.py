@@ -15,7 +15,7 @@ from ..errors import ArgumentError, FairAuditError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.tolerance import Tolerance
 from ..literals import Verdict
-from ..metrics.directions import agreed_value, better_value, worse_off
+from ..metrics.directions import better_direction, undisputed_direction, worse_off
 from ..metrics.metric import Metric
 from ..metrics.mirrors import gap_key
 from ..permutation.equality import equality_tests
@@ -124,7 +124,7 @@ class PreparedCriterion:
 
 
 def prepare_criteria(
-    policy: Policy, attributes: Sequence[AuditedAttribute], computing: ComputeOptions
+    policy: Policy, attributes: Sequence[AuditedAttribute], compute_options: ComputeOptions
 ) -> list[PreparedCriterion]:
     """Pose every criterion for every attribute that it covers.
 
@@ -148,23 +148,23 @@ def prepare_criteria(
                     binding=binding,
                     metric=metric,
                     question=_pose_criterion(
-                        criterion, metric, attribute, policy, computing, binding
+                        criterion, metric, attribute, policy, compute_options, binding
                     ),
                 )
             )
             if binding and not attribute.is_intersection:
-                _check_resamples(found, policy, computing)
+                _check_resamples(found, policy, compute_options)
     return found
 
 
 def _check_resamples(
-    prepared_criteria: Sequence[PreparedCriterion], policy: Policy, computing: ComputeOptions
+    prepared_criteria: Sequence[PreparedCriterion], policy: Policy, compute_options: ComputeOptions
 ) -> None:
     """Refuse too few replicates for the binding questions about single attributes."""
     single = [
         criterion for criterion in prepared_criteria if not criterion.attribute.is_intersection
     ]
-    Family.from_questions(single, policy, computing).check_resamples()
+    Family.from_questions(single, policy, compute_options).check_resamples()
 
 
 def skipped_criterion(
@@ -203,7 +203,7 @@ def _pose_criterion(
     metric: Metric,
     attribute: AuditedAttribute,
     policy: Policy,
-    computing: ComputeOptions,
+    compute_options: ComputeOptions,
     binding: bool,
 ) -> ToleranceQuestion:
     table = attribute.table
@@ -220,15 +220,15 @@ def _pose_criterion(
             )
         why = _WHY_NOT.format(" and no ".join(_COLUMNS[name] for name in missing))
         return _unasked(metric, tolerance, table, why)
-    agreed = agreed_value(metric, policy.punitive)
+    agreed = undisputed_direction(metric, policy.punitive)
     options: dict[str, Any] = {
-        "score_bins": computing.score_bins if metric.kind.takes_bins else None,
-        "pos_label": computing.pos_label,
-        "n_threads": computing.n_threads,
-        "seed": seed_of(computing.seed, metric.name, attribute.name),
+        "score_bins": compute_options.score_bins if metric.kind.takes_bins else None,
+        "pos_label": compute_options.pos_label,
+        "n_threads": compute_options.n_threads,
+        "seed": seed_of(compute_options.seed, metric.name, attribute.name),
     }
     try:
-        check_scale(metric, tolerance, table, computing.pos_label)
+        check_scale(metric, tolerance, table, compute_options.pos_label)
         return prepare_tolerance_question(
             table,
             metric,
@@ -236,7 +236,7 @@ def _pose_criterion(
             floor=policy.floor,
             groups=attribute.groups,
             reference=criterion.reference,
-            better=agreed if agreed is not None else better_value(metric, policy.punitive),
+            better=agreed if agreed is not None else better_direction(metric, policy.punitive),
             one_sided=agreed is not None,
             has_pass=policy.has_pass,
             **options,
@@ -270,7 +270,7 @@ class Family:
     """
 
     policy: Policy
-    computing: ComputeOptions
+    compute_options: ComputeOptions
     n_tests: int
     #: The counted questions by `PreparedCriterion.family_key`.
     counted: dict[Hashable, PreparedCriterion] = field(default_factory=dict)
@@ -280,7 +280,7 @@ class Family:
         cls,
         prepared_criteria: Sequence[PreparedCriterion],
         policy: Policy,
-        computing: ComputeOptions,
+        compute_options: ComputeOptions,
         n_others: int = 0,
     ) -> Family:
         """Return the family of the binding questions; of those with the same gaps one counts.
@@ -292,13 +292,13 @@ class Family:
             if criterion.binding and criterion.question.pairs:
                 counted.setdefault(criterion.family_key, criterion)
         n_tests = n_others + sum(criterion.question.n_comparisons for criterion in counted.values())
-        return cls(policy=policy, computing=computing, n_tests=n_tests, counted=counted)
+        return cls(policy=policy, compute_options=compute_options, n_tests=n_tests, counted=counted)
 
     def check_resamples(self) -> None:
         """Refuse too few replicates for a binding question to fail."""
         for criterion in self.counted.values():
             criterion.question.check_resamples(
-                self.computing.n_resamples, self._n_each, self.policy.alpha
+                self.compute_options.n_resamples, self._n_each, self.policy.alpha
             )
 
     @property
@@ -322,10 +322,10 @@ class Family:
         return criterion.question.tests(
             alpha=self.policy.alpha,
             n_tests=each,
-            n_resamples=self.computing.n_resamples,
-            seed=seed_of(self.computing.seed, *criterion.name),
-            n_threads=self.computing.n_threads,
-            callback=self.computing.callback,
+            n_resamples=self.compute_options.n_resamples,
+            seed=seed_of(self.compute_options.seed, *criterion.name),
+            n_threads=self.compute_options.n_threads,
+            callback=self.compute_options.callback,
         )
 
     def _adjusted(

@@ -18,11 +18,11 @@ def sampled_rows(context: AuditContext, name: str, rows: Positions, most: int) -
     """
     if len(rows) <= most:
         return rows
-    feature_table = context.given.feature_table
+    feature_table = context.model_inputs.feature_table
     assert feature_table is not None
-    seed = seed_of(context.computing.seed, "individual", name, "sample")
+    seed = seed_of(context.compute_options.seed, "individual", name, "sample")
     roles = [role for role in ("y_true",) if role in context.roles]
-    pos_label = context.computing.pos_label
+    pos_label = context.compute_options.pos_label
     found = context.attributes[0].table.rows(columns=roles, pos_label=pos_label)
     columns = [feature_table.column(place) for place in range(feature_table.n_columns)]
     columns += [found.columns[role] for role in roles]

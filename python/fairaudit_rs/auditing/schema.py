@@ -1,7 +1,8 @@
-"""The JSON Schema of ``fairaudit.toml``, generated from the classes, for checks in editors.
+"""The JSON Schema of ``fairaudit.toml``, with which editors check and complete the file.
 
-Rules about several keys (a tolerance or a ratio, metrics of the registry) are checked when the file
-is read.
+It is generated from the classes and their docstrings. No function of the package uses it:
+``tests/write_docs.py`` writes it to ``docs/policy.schema.json``. Metric names, and rules that
+involve several keys (a tolerance or a ratio, but not both), are checked when the file is read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .policy_file import ROLES
 from .policy_metric import PolicyMetric
 from .values import LEAST_FLOOR
 
-_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _SHARE = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
 #: Limits that the annotations do not express.
 _LIMITS: Mapping[str, Mapping[str, Any]] = {
@@ -41,11 +42,11 @@ _ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?: {4}.*\n)+)", re.MULTILINE)
 def policy_schema() -> dict[str, Any]:
     """Return the schema of a file with ``[policy]`` and ``[roles]``."""
     policy = _properties(Policy, without=("criteria", "reason"))
-    about = _described(Policy.preset)
+    about = _parameter_descriptions(Policy.preset)
     criterion = _properties(Criterion, without=("fair_metric",))
     criterion["fair_metric"] = {
         **_table(_properties(PolicyMetric)),
-        "description": _described(Criterion)["fair_metric"],
+        "description": _parameter_descriptions(Criterion)["fair_metric"],
     }
     policy |= {
         "preset": {"enum": list(get_args(PresetName)), "description": about["name"]},
@@ -71,12 +72,16 @@ def policy_schema() -> dict[str, Any]:
     roles["combine"] = {
         "type": "object",
         "additionalProperties": {"type": "array", "items": column, "minItems": 2},
-        "description": "Attributes that are made of columns of 0 and 1 which exclude each other.",
+        "description": (
+            "Attributes built from columns of 0 and 1, of which at most one is 1 in each row."
+        ),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fairaudit.toml",
-        "description": "What a model is held to, and which columns of the data are what.",
+        "description": (
+            "The policy that a model is audited against, and the role of each data column."
+        ),
         **_table({"policy": {**_table(policy), "anyOf": either}, "roles": _table(roles)}),
     }
 
@@ -87,29 +92,29 @@ def _table(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def _properties(kind: type, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return the schema of each field of a dataclass."""
-    hints, about = get_type_hints(kind), _described(kind)
+    hints, about = get_type_hints(kind), _parameter_descriptions(kind)
     found = {}
     for entry in fields(kind):
         if entry.name not in without:
             schema = {**_type(hints[entry.name]), **_LIMITS.get(entry.name, {})}
             default = entry.default_factory() if callable(entry.default_factory) else entry.default
             if default is not MISSING and default is not None:
-                schema["default"] = _plain(default)
+                schema["default"] = _json_value(default)
             found[entry.name] = schema | {"description": about[entry.name]}
     return found
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value for JSON: tuples become lists."""
     if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
+        return {name: _json_value(entry) for name, entry in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
 def _type(hint: Any) -> dict[str, Any]:
     """Return the schema of an annotation, without None, which stands for an absent key."""
-    if hint in _PLAIN:
-        return {"type": _PLAIN[hint]}
+    if hint in _JSON_TYPES:
+        return {"type": _JSON_TYPES[hint]}
     origin, inside = get_origin(hint), get_args(hint)
     if origin is Literal:
         return {"enum": list(inside)}
@@ -121,7 +126,7 @@ def _type(hint: Any) -> dict[str, Any]:
     return {"type": "array", "items": _type(inside[0])}
 
 
-def _described(thing: Any) -> dict[str, str]:
+def _parameter_descriptions(thing: Any) -> dict[str, str]:
     """Return the description of each parameter in a docstring, on one line."""
     entries = _ENTRY.findall((inspect.getdoc(thing) or "") + "\n")
     descriptions: dict[str, str] = {}

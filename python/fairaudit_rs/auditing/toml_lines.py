@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 
-#: Keys, and positions in arrays.
+#: The path to a value: keys of tables and positions in arrays.
 KeyPath = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
@@ -48,9 +48,9 @@ class _Scanner:
 
     def _skip(self) -> None:
         """Skip blanks, line ends and comments."""
-        self.position = self._end(_BLANK)
+        self.position = self._match_end(_BLANK)
 
-    def _end(self, pattern: re.Pattern[str]) -> int:
+    def _match_end(self, pattern: re.Pattern[str]) -> int:
         match = pattern.match(self.text, self.position)
         assert match is not None
         return match.end()
@@ -68,10 +68,10 @@ class _Scanner:
             2 if is_array else 1
         )
         if is_array:
-            self._note(path, start)
+            self._record_line(path, start)
             self._tables[path] = self._tables.get(path, 0) + 1
         path = self._latest(path)
-        self._note(path, start)
+        self._record_line(path, start)
         return path
 
     def _latest(self, path: KeyPath) -> KeyPath:
@@ -83,7 +83,7 @@ class _Scanner:
         path, start = table, self.position
         for key in self._keys():
             path = (*path, key)
-            self._note(path, start)
+            self._record_line(path, start)
         self.position = self.text.index("=", self.position) + 1
         self._value(path)
         return table
@@ -92,8 +92,8 @@ class _Scanner:
         """Read a dotted key and return its parts."""
         found = []
         while True:
-            self.position = self._end(re.compile(r"[ \t]*"))
-            end = self._end(_KEY)
+            self.position = self._match_end(re.compile(r"[ \t]*"))
+            end = self._match_end(_KEY)
             name, self.position = self.text[self.position : end], end
             found.append(tomllib.loads(f"x = {name}")["x"] if name[0] in "\"'" else name)
             dot = _DOT.match(self.text, self.position)
@@ -109,23 +109,23 @@ class _Scanner:
         elif opening == "{":
             self._inline_table(path)
         else:
-            self.position = self._end(_SCALAR)
+            self.position = self._match_end(_SCALAR)
 
     def _array(self, path: KeyPath) -> None:
         self.position += 1
         place = 0
-        while not self._closed("]"):
-            self._note((*path, place), self.position)
+        while not self._take_closing("]"):
+            self._record_line((*path, place), self.position)
             self._value((*path, place))
             place += 1
 
     def _inline_table(self, path: KeyPath) -> None:
         self.position += 1
-        while not self._closed("}"):
+        while not self._take_closing("}"):
             self._pair(path)
 
-    def _closed(self, bracket: str) -> bool:
-        """Go to the next entry; return True if there is the closing bracket instead."""
+    def _take_closing(self, bracket: str) -> bool:
+        """Skip a comma; return True, past the bracket, if the closing bracket comes next."""
         self._skip()
         if self.text[self.position] == ",":
             self.position += 1
@@ -135,5 +135,5 @@ class _Scanner:
         self.position += 1
         return True
 
-    def _note(self, path: KeyPath, position: int) -> None:
+    def _record_line(self, path: KeyPath, position: int) -> None:
         self.lines.setdefault(path, 1 + self.text.count("\n", 0, position))

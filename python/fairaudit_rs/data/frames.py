@@ -35,8 +35,8 @@ from .columns import column_array, list_some
 from .ranked_labels import rank_labels
 from .streams import (
     column_names_of,
+    enum_casts,
     only_columns,
-    ordered_dictionaries,
     parquet_by_pyarrow,
 )
 from .text_files import OTHER_ENCODING, TextFormat, file_ending, hint_of, is_compressed, repeats_of
@@ -288,7 +288,7 @@ def as_frame(argument: str, value: Any, columns: Sequence[str] | None = None) ->
                 if existing is not None:
                     check_columns(columns, existing)
                 value = only_columns(value, columns)
-            return pl.DataFrame(value).with_columns(**ordered_dictionaries(value))
+            return pl.DataFrame(value).with_columns(**enum_casts(value))
     raise ArgumentTypeError(
         f"{argument} is a {type(value).__name__}; accepted: a polars, pandas or Arrow frame, or a "
         "mapping of columns",

@@ -21,7 +21,7 @@ def column_names_of(table: Any) -> list[str] | None:
     return None
 
 
-def check_once(name: str, existing: Sequence[str], origin: object) -> None:
+def check_unique_name(name: str, existing: Sequence[str], origin: object) -> None:
     """Raise when several columns have this name."""
     if existing.count(name) > 1:
         raise DataError(
@@ -39,7 +39,7 @@ def only_columns(table: Any, names: Sequence[str]) -> Any:
     """
     existing, package = column_names_of(table), _package(table)
     for name in names:
-        check_once(name, existing or [], f"a {type(table).__name__}")
+        check_unique_name(name, existing or [], f"a {type(table).__name__}")
     if package == "pyarrow" and hasattr(table, "select"):
         return table.select(list(names))
     if package in _SELECT and existing is not None:
@@ -59,8 +59,8 @@ def only_columns(table: Any, names: Sequence[str]) -> Any:
     )
 
 
-def ordered_dictionaries(value: Any) -> dict[str, pl.Expr]:
-    """Convert the ordered dictionaries of an Arrow table to polars enums, which keep the order."""
+def enum_casts(value: Any) -> dict[str, pl.Expr]:
+    """Return by ordered dictionary column the expression that casts it to an enum in its order."""
     import polars as pl
 
     enums = {}

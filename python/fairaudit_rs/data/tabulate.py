@@ -51,19 +51,21 @@ def tabulate(
     strata : array, several arrays, or str(s), optional
         Attributes within which groups are compared.
     counts : array or str, optional
-        How many people each row stands for: whole numbers of at least 0, by default 1. The cells
-        are those of rows repeated as often. This differs from ``sample_weight`` of a test, which
-        gives the importance of a row, not the number of times that it was observed.
+        How many people each row stands for: whole numbers of at least 0, by default 1. The result
+        is the same as if each row were repeated that many times. This differs from
+        ``sample_weight`` of a test, which gives the importance of a row, not the number of times
+        that it was observed.
     score_bins : int or sequence of float, optional
         Number of equal bins from 0 to 1 (default 100), or the edges of the bins.
     pos_label : optional
         The value of ``y_true`` and ``y_pred`` that is the positive class.
     missing : {"own", "keep_texts"}, optional
-        None: rows without a group belong to none, and strata must be known. The texts "nan",
-        "none", "null", "na", "<NA>" and "missing" in sensitive features, whatever their case, are
-        read as missing values, with a note. ``"own"`` makes missing values of sensitive features,
-        and of strata, a group and a stratum of their own, ``"missing"``; ``"keep_texts"`` leaves
-        them without a group. Both keep such texts as groups.
+        None: rows with a missing sensitive feature are counted in no group, and missing strata
+        raise an error. The texts "nan", "none", "null", "na", "<NA>" and "missing" in sensitive
+        features, whatever their case, are read as missing values, with a note. ``"own"`` makes
+        missing values of sensitive features, and of strata, a group and a stratum of their own,
+        ``"missing"``. ``"keep_texts"`` treats missing values as None does. With both, the texts
+        above are groups of their own.
     n_threads : int, optional
         Threads for arrays; None or -1 takes all cores that the process may use.
 

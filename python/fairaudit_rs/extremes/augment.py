@@ -1,5 +1,8 @@
 """Estimates tails from real rows plus generated rows, beside the tails of the real rows alone.
 
+It is for `extreme_test(generator=...)`, which calls `augmented_tails` in `generated_tails`. Users
+only build `TopUps`, the plan of how many rows to generate and when to test.
+
 Generated rows are not observations: they contain no information beyond that of the real rows. The
 spread of an augmented estimate comes from resampling the real rows and refitting the generator.
 """
@@ -27,7 +30,7 @@ from .mixed_columns import MOST_ROWS, read_mixed
 from .seeds import child_seed, stream_of
 
 Floats = NDArray[np.float64]
-Differences = Callable[[Any], Any]
+DifferencesFunction = Callable[[Any], Any]
 #: Steps of a group's computation, each with a seed of its own.
 _FIT, _TOP_UP, _REPLICATE = range(3)
 #: How many numbers `TailEstimates` has.
@@ -66,20 +69,21 @@ class TopUps:
     looks : "last" or "each"
         Whether the tail is tested after the last top-up or after each one.
     alpha : float
-        The level of the test of the real rows, and the sum of the levels of the other looks.
+        The level of the test of the real rows; the tests after the top-ups share a second alpha.
 
     Notes
     -----
-    A tail passes when the real rows pass at `alpha` and no look after a top-up rejects; J looks
-    have the level alpha / J each. So a heavy tail never passes more often than with the real rows
-    alone, whatever the generator and the number of top-ups; and an exponential tail fails in at
-    most 2 alpha of all cases if generated rows are as good as real ones.
+    A tail passes when the real rows pass at `alpha` and no test after a top-up rejects; with J
+    tests after top-ups, each has the level alpha / J. So a heavy tail never passes more often than
+    with the real rows alone, whatever the generator and the number of top-ups; and an exponential
+    tail fails in at most 2 alpha of all cases if generated rows are as good as real ones.
 
     Other splits of alpha let more heavy tails pass, which is the error to avoid here. With equal
-    levels for all looks, real rows included, a shape of 0.3 passed 62 % of the time; with the real
-    rows alone 53 %, and with the split used here 50 % (500 rows, four top-ups by the smoothed
-    bootstrap, whose tail ends at its largest row). Topping up until a look passes, at alpha each,
-    let a shape of 0.2 pass 80 to 85 % of the time; the real rows alone pass 71 %.
+    levels for all tests, that of the real rows included, a shape of 0.3 passed 62 % of the time;
+    with the real rows alone 53 %, and with the split used here 50 % (500 rows, four top-ups by the
+    smoothed bootstrap, which generates little beyond the largest real row). Topping up until a test
+    passes, at alpha each, let a shape of 0.2 pass 80 to 85 % of the time; the real rows alone pass
+    71 %.
     """
 
     generator: Any = "bootstrap"
@@ -144,8 +148,8 @@ class AugmentedTail:
         The standard deviation of the augmented return level over replicates, each of which
         resamples the real rows and refits the generator and the tail; NaN without replicates.
     percentile, basic : tuple of float
-        (low, high) of the augmented return level: quantiles q of the replicates, and twice the
-        estimate minus q. They are not confidence intervals: see `notes`.
+        Percentile and basic (reflected) bootstrap intervals of the augmented return level, from
+        its replicates. They are not confidence intervals: see `notes`.
     confidence_level : float
         The nominal level of both intervals.
     n_resamples, n_failed : int
@@ -204,7 +208,7 @@ class AugmentedTail:
 
 
 def augmented_tails(
-    differences: Differences,
+    differences: DifferencesFunction,
     frames: Mapping[Hashable, Any],
     tail: Callable[[Floats], TailEstimates],
     *,
@@ -230,11 +234,11 @@ def augmented_tails(
         The generator, the number of rows, and when to test.
     pvalue : callable, optional
         Returns the p-value of a test for a tail of differences that is heavier than exponential.
-        Without it there are no looks.
+        Without it nothing is tested.
     n_resamples : int
         Replicates for the spread. Each refits the generator: consider 0 for a slow network.
     confidence_level : float
-        The nominal level of the spread.
+        The nominal level of the percentile and basic intervals.
     rng : None, int, SeedSequence, Generator or RandomState
         Source of the seed. A group's own seed depends on its name, not on the other groups.
     progress : None, True or callable
@@ -302,38 +306,38 @@ class _TailGroup:
 
     group: Hashable
     frame: Any
-    differences: Differences
+    differences: DifferencesFunction
     tail: Callable[[Floats], TailEstimates]
     top_ups: TopUps
     seed: int
     n_real: int = field(init=False)
-    c: Floats = field(init=False)
+    real_differences: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         rows = read_mixed(self.frame)
         # The result must not depend on the order of the rows.
         self.frame, self.n_real = take_rows(self.frame, rows.order), len(rows)
-        self.c = self.differences_of(self.frame, self.n_real)
+        self.real_differences = self.differences_of(self.frame, self.n_real)
 
     def result(
         self,
         pvalue: Callable[[Floats], float] | None,
         n_resamples: int,
         level: float,
-        shown: Progress,
+        progress: Progress,
     ) -> AugmentedTail:
         """Return the tails of the group."""
-        real = self.tail_of(self.c)
+        real = self.tail_of(self.real_differences)
         generator = fit_generator(self.top_ups.generator, self.frame, child_seed(self.seed, _FIT))
         n_each = self.top_ups.n_generated or self.n_real
         parts = [
             self.generated(generator, n_each, child_seed(self.seed, _TOP_UP, place))
             for place in range(self.top_ups.n_top_ups)
         ]
-        augmented = self.tail_of(np.concatenate([self.c, *parts]))
+        augmented = self.tail_of(np.concatenate([self.real_differences, *parts]))
         n_generated = n_each * self.top_ups.n_top_ups
-        looks = () if pvalue is None else self.looks(parts, pvalue)
-        replicates = self.replicates(n_generated, n_resamples, shown)
+        looks = () if pvalue is None else self.run_checks(parts, pvalue)
+        replicates = self.replicates(n_generated, n_resamples, progress)
         known = replicates[np.isfinite(replicates)]
         low, high, error = math.nan, math.nan, math.nan
         if len(known) > 1:
@@ -391,7 +395,7 @@ class _TailGroup:
         """Return the differences of generated rows."""
         return self.differences_of(generator.sample(n, rng=seed), n)
 
-    def looks(
+    def run_checks(
         self, parts: list[Floats], pvalue: Callable[[Floats], float]
     ) -> tuple[ExponentialityCheck, ...]:
         """Test the real rows, and the augmented rows after each top-up that has a level."""
@@ -399,7 +403,7 @@ class _TailGroup:
         for place, level in enumerate(self.top_ups.levels):
             if level == 0:
                 continue
-            rows = np.concatenate([self.c, *parts[:place]])
+            rows = np.concatenate([self.real_differences, *parts[:place]])
             p = float(pvalue(rows))
             if not 0 <= p <= 1:
                 raise FunctionError(
@@ -412,7 +416,7 @@ class _TailGroup:
             )
         return tuple(checks)
 
-    def replicates(self, n_generated: int, n_resamples: int, shown: Progress) -> Floats:
+    def replicates(self, n_generated: int, n_resamples: int, progress: Progress) -> Floats:
         """Return augmented return levels of resampled real rows; NaN where there is no tail."""
         return_levels = np.full(n_resamples, np.nan)
         for replicate in range(n_resamples):
@@ -423,12 +427,12 @@ class _TailGroup:
                     self.top_ups.generator, take_rows(self.frame, rows), child_seed(seed, _FIT)
                 )
                 generated = self.generated(generator, n_generated, child_seed(seed, _TOP_UP))
-                c = np.concatenate([self.c[rows], generated])
+                c = np.concatenate([self.real_differences[rows], generated])
                 return_levels[replicate] = self.tail_of(c).return_level
             except DataError:
                 continue
             finally:
-                shown.show(replicate + 1)
+                progress.show(replicate + 1)
         return return_levels
 
 

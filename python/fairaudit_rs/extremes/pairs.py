@@ -125,7 +125,8 @@ def measure_tails(
     fits = compare_all(tails, by_order_statistics, horizon, call, fit_only=True)
     fit_of_pair = dict(zip(by_order_statistics, fits, strict=True))
     tests = [
-        (comparison.statistic, comparison.pvalue, comparison.is_bound) for comparison in compared
+        (comparison.statistic, comparison.pvalue, comparison.pvalue_is_upper_bound)
+        for comparison in compared
     ]
     if null == "equal_laws":
         total = n_resamples * len(compared)

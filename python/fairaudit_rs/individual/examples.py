@@ -1,4 +1,4 @@
-"""The class `UnfairExamples`: the rows with the largest ratios, before and after the attack."""
+"""The class `UnfairExamples`: the rows whose loss grows most in the attack, before and after it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _NAMED = 3
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnfairExamples(EqualByValue, Serializable):
-    """The rows with the largest ratios, and the similar people who are treated worst.
+    """The rows whose loss grows most, and the similar people whom the attack finds.
 
     Attributes
     ----------
     row : ndarray of int
         Positions in X.
     ratio, loss_start, loss_end : ndarray
-        The ratio of the row, and the losses before and after.
+        Loss after the attack over loss before it, and the two losses.
     score_start, score_end : ndarray of shape (k,), or (k, n_classes)
-        Scores of the model before and after.
+        Scores of the model before and after the attack.
     start, attacked : ndarray of shape (k, n_features)
-        The rows and where the flow moved them, in the units of X.
+        The rows before and after the attack, in the units of X.
     units : ndarray of shape (n_features,)
         The unit of each feature in the fair metric.
     feature_names : tuple of str or None

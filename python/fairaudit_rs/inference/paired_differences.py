@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .intervals import NO_INTERVAL, Interval
-from .pvalues import clamp_pvalue, normal_of_level, t_quantile, t_upper_tail
+from .pvalues import clamp_pvalue, t_quantile, t_upper_tail, two_sided_normal_quantile
 from .score import ScoreStatistic, interval_of
 
 #: Bisection steps to find a root between -2 and 2 to the last bit.
@@ -112,7 +112,7 @@ def by_score(first: ChangeCounts, second: ChangeCounts | None, level: float) -> 
         standard_error=math.sqrt(variance),
         less=at_zero.less,
         greater=at_zero.greater,
-        interval=interval_of(at, estimate, (-most, most), normal_of_level(level)),
+        interval=interval_of(at, estimate, (-most, most), two_sided_normal_quantile(level)),
     )
 
 

@@ -120,10 +120,12 @@ def ratio_interval(first: SampleProportion, second: SampleProportion, z: float) 
     def score(ratio: float) -> ScoreStatistic:
         return ratio_score(x, n, y, m, ratio)
 
-    return ratios_of(score, first.value, second.value, z, min(x, n - x, y, m - y) >= _FEWEST)
+    return ratio_interval_of(
+        score, first.value, second.value, z, min(x, n - x, y, m - y) >= _FEWEST
+    )
 
 
-def ratios_of(
+def ratio_interval_of(
     score: Callable[[float], ScoreStatistic],
     above: float,
     below: float,

@@ -85,7 +85,7 @@ def normal_of_tail(tail: float) -> float:
     return -_native.normal_quantile(tail)
 
 
-def normal_of_level(level: float) -> float:
+def two_sided_normal_quantile(level: float) -> float:
     """Return the half width of a two-sided normal interval, in standard errors.
 
     At least 0 and finite, even if rounding makes 1 - level (or its half) vanish.

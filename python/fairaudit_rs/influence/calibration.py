@@ -74,7 +74,7 @@ def calibration_of(
         fitted = fit_nuisance(
             Regressors.from_features(features[first[kind]], count, fold, call), label, estimator
         )
-        h, how = fitted.found, describe_fit(described, fitted)
+        h, how = fitted.probabilities, describe_fit(described, fitted)
     else:
         first, counts, place = _native.distinct_rows(np.column_stack([rows, given]), call)
         kind, count = np.arange(len(first)), counts.astype(np.float64)

@@ -43,14 +43,14 @@ class CellMap:
     source: Ints
     to: Ints
     share: Floats
-    price: Floats
+    row_cost: Floats
 
     @classmethod
     def from_moves(
         cls, cells: FeatureCells, cost: ChangeCost, moves: tuple[Ints, Ints, Floats, Floats]
     ) -> CellMap:
         """Return the map of moves in any order; moves of a cell to itself are dropped."""
-        source, to, share, price = moves
+        source, to, share, row_cost = moves
         kept = np.flatnonzero((share > 0) & (source != to))
         kept = kept[np.lexsort((to[kept], source[kept]))]
         return cls(
@@ -59,7 +59,7 @@ class CellMap:
             source=source[kept],
             to=to[kept],
             share=share[kept],
-            price=price[kept],
+            row_cost=row_cost[kept],
         )
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +67,13 @@ class CellMap:
         if not isinstance(other, CellMap):
             return NotImplemented
         mine, its = (
-            (cell_map.cells.features, cell_map.source, cell_map.to, cell_map.share, cell_map.price)
+            (
+                cell_map.cells.features,
+                cell_map.source,
+                cell_map.to,
+                cell_map.share,
+                cell_map.row_cost,
+            )
             for cell_map in (self, other)
         )
         return all(map(np.array_equal, mine, its))
@@ -88,7 +94,7 @@ class CellMap:
     @property
     def mean_cost(self) -> float:
         """The mean cost per row, including rows that do not move."""
-        return float(self.rows @ self.price) / self.cells.n_rows
+        return float(self.rows @ self.row_cost) / self.cells.n_rows
 
     def expected_score(self, cell: Ints, own: Floats) -> Floats:
         """Return the expected scores of rows after the map; rows that stay keep their own."""

@@ -132,7 +132,11 @@ class LabelRegression:
 
         ``moved`` has one line for each distinct feature row.
         """
-        return np.zeros(len(self.rows.count)) if self.outcome is None else self.outcome.at(moved)
+        return (
+            np.zeros(len(self.rows.count))
+            if self.outcome is None
+            else self.outcome.probabilities_at(moved)
+        )
 
 
 def arms_of(
@@ -168,7 +172,7 @@ def _arm(
         moved=moved,
         score=predict(moved)[regressors.distinct_of_row],
         label_probability=label_regression.label_at(moved),
-        propensity=fitted.found if sign > 0 else 1 - fitted.found,
+        propensity=fitted.probabilities if sign > 0 else 1 - fitted.probabilities,
         fitted=fitted,
         sign=sign,
     )
@@ -382,7 +386,7 @@ def partialled_out(
     if share_of is None:
         expected, share = others.means(psi, x)
     else:
-        (expected,), share = others.means(psi), share_of.found
+        (expected,), share = others.means(psi), share_of.probabilities
     rest, n = x - share, rows.n_rows
     square = float(rows.count @ rest**2) / n
     center = float(rows.count @ x) / n

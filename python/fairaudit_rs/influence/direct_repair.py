@@ -185,7 +185,7 @@ def _is_above(away: Floats, cost: Floats, first: int, middle: int, last: int) ->
 class DirectRepair:
     """A direct repair, with the certificate that no map is cheaper."""
 
-    way: CellMap
+    cell_map: CellMap
     certificate: dict[str, float]
 
 
@@ -210,12 +210,12 @@ def fit_direct(
     segments = EnvelopeSegments.from_cells(cells, cost, call)
     slope, level = target.coefficients(cells.count)
     taken, price = _one_multiplier(cells, segments, slope, level, target, floor)
-    way = _map_of(cells, cost, segments, taken)
-    score = way.expected_score(np.arange(len(cells)), cells.score)
+    cell_map = _map_of(cells, cost, segments, taken)
+    score = cell_map.expected_score(np.arange(len(cells)), cells.score)
     if floor is not None and float(cells.count @ score) < (floor - 1e-12) * cells.n_rows:
         taken, multipliers = _two_multipliers(cells, segments, slope, level, target, floor)
-        way = _map_of(cells, cost, segments, taken)
-        score = way.expected_score(np.arange(len(cells)), cells.score)
+        cell_map = _map_of(cells, cost, segments, taken)
+        score = cell_map.expected_score(np.arange(len(cells)), cells.score)
     else:
         multipliers = (price, 0.0)
     after = target.gap(cells.count, score)
@@ -230,11 +230,11 @@ def fit_direct(
     dual = float(cells.count @ (reduced + first * level)) / cells.n_rows
     dual += second * (floor or 0.0)
     return DirectRepair(
-        way,
+        cell_map,
         {
-            "primal": way.mean_cost,
+            "primal": cell_map.mean_cost,
             "dual": dual,
-            "difference": way.mean_cost - dual,
+            "difference": cell_map.mean_cost - dual,
             "multiplier": first,
             "floor_multiplier": second,
             "expected_gap": after,

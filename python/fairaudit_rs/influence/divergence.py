@@ -68,7 +68,7 @@ def input_divergence(
         other = other[first[kind]]
         regressors = Regressors.from_features(values[first[kind]], count, fold, call)
         fitted = fit_nuisance(regressors, other, estimator)
-        share, how = fitted.found, describe_fit(described, fitted)
+        share, how = fitted.probabilities, describe_fit(described, fitted)
     else:
         count, other, share = counts.astype(np.float64), other[first], values[first, 0]
         how = measure_fit(described, "given", share, other, count)

@@ -167,9 +167,9 @@ class HeldFixedScores:
         """
         terms, count = self.rows.terms, self.rows.count
         if not binary:
-            return self.value.n_events(count @ terms)
+            return self.value.fewest_events(count @ terms)
         inside = self.rows.features[:, column] > 0
-        return min(self.value.n_events(count[at] @ terms[at]) for at in (inside, ~inside))
+        return min(self.value.fewest_events(count[at] @ terms[at]) for at in (inside, ~inside))
 
     def _score(
         self,

@@ -321,7 +321,7 @@ def _result_notes(
         (group_name(question.target_name, question.attribute), audit.target_group),
         ("the others", audit.other_group),
     ):
-        n_events = group.value.n_events(group.moments.sums)
+        n_events = group.value.fewest_events(group.moments.sums)
         if n_events < ENOUGH_EVENTS:
             yield Note(
                 "few-events-in-group",

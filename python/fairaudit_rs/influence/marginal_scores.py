@@ -379,7 +379,7 @@ class MarginalScores:
 
     def _events(self, cell: TermMoments) -> float:
         """Return the fewest events or non-events of any rate in a cell."""
-        return self.value.n_events(cell.sums)
+        return self.value.fewest_events(cell.sums)
 
     def correlation(self, scores: list[FeatureScore]) -> Floats:
         """Return the correlations of the influence values of some scores."""

@@ -1,5 +1,9 @@
 """Nuisance regressions: cross-fitted probabilities given the features.
 
+The influence audit needs P(y = 1 | features) for gaps with other features held fixed
+(`ceteris_paribus`, `held_fixed`), for the metrics "calibration" and "divergence", and for
+`InfluenceResult.descend` and `InfluenceResult.repair` (`label_probability`).
+
 Each row is predicted by a fit without its fold. The default is a ridge logistic regression on main
 effects and pairwise products, with the penalty that minimises the log loss on held-out rows. Rows
 with the same features are grouped into one distinct row, with counts by fold.
@@ -28,13 +32,13 @@ Counts = NDArray[np.int64]
 _MOST_COLUMNS = 200
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 #: Eigenvalues of the normal equations below this share of the largest are taken as 0.
-_UNKNOWN = 1e-13
+_RANK_TOLERANCE = 1e-13
 #: If a Cholesky pivot is below this share of the largest entry, the eigenvalues are checked.
-_UNCLEAR = 1e-9
-#: A standard deviation below this share of the mean is rounding.
+_SURE_PIVOT = 1e-9
+#: A feature whose standard deviation is below this share of its mean counts as constant.
 _ROUNDING = 1e-12
 #: Probabilities are clipped to this distance from 0 and 1.
-_LEAST = 1e-15
+_CLIP = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +56,10 @@ class RegressionBasis:
         center = count @ features / total
         scale = np.sqrt(count @ (features - center) ** 2 / total)
         p = features.shape[1]
-        few = p + p * (p - 1) // 2 <= _MOST_COLUMNS
-        pairs = tuple(combinations(range(p), 2)) if few else ()
-        spread = scale > _ROUNDING * np.abs(center)
-        return cls(center, np.where(spread, scale, 1.0), pairs)
+        use_pairs = p + p * (p - 1) // 2 <= _MOST_COLUMNS
+        pairs = tuple(combinations(range(p), 2)) if use_pairs else ()
+        varies = scale > _ROUNDING * np.abs(center)
+        return cls(center, np.where(varies, scale, 1.0), pairs)
 
     def columns(self, features: Floats) -> _native.InfluenceDesign:
         """Return the columns of the regression in native code."""
@@ -148,7 +152,7 @@ class Regressors:
         return flat.reshape(self.n_folds, n).astype(np.float64)
 
     def of_rows(self, table: Floats) -> Floats:
-        """Return the entry of each row in a table by fold and distinct row."""
+        """Return for each row its entry in a table that is indexed by fold and distinct row."""
         return np.asarray(table[self.fold, self.distinct_of_row])
 
     def means(self, *numbers: Floats) -> list[Floats]:
@@ -174,10 +178,10 @@ def _least_squares(products: Floats, sums: Floats) -> Floats:
         pivots = np.diag(np.linalg.cholesky(products)) ** 2
     except np.linalg.LinAlgError:
         pivots = np.zeros(1)
-    if pivots.min() > _UNCLEAR * np.diag(products).max():
+    if pivots.min() > _SURE_PIVOT * np.diag(products).max():
         return np.asarray(np.linalg.solve(products, sums))
     values, vectors = np.linalg.eigh(products)
-    known = values > _UNKNOWN * max(float(values[-1]), 0.0)
+    known = values > _RANK_TOLERANCE * max(float(values[-1]), 0.0)
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=known)
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ sums)))
 
@@ -188,23 +192,26 @@ class CrossFit:
     def __init__(self, regressors: Regressors, y: Floats) -> None:
         self.regressors, self.y = regressors, y
 
-    def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows if the distinct rows had these features."""
+    def probabilities_at(self, features: Floats) -> Floats:
+        """Return the cross-fitted probabilities of the rows, with other features.
+
+        ``features`` replaces the distinct feature rows, in their order.
+        """
         raise NotImplementedError
 
     def predict(self, features: Floats) -> Floats:
-        """Return the probabilities of any rows, by a fit of all rows."""
+        """Return the probabilities of any rows, by a fit to all rows."""
         raise NotImplementedError
 
     @cached_property
-    def found(self) -> Floats:
+    def probabilities(self) -> Floats:
         """The probabilities of the rows at their own features."""
-        return self.at(self.regressors.features)
+        return self.probabilities_at(self.regressors.features)
 
     def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
         """Return the influence of each row on a quantity through the fit; None if unknown.
 
-        ``gradient`` returns the derivative of the quantity by the coefficients.
+        ``gradient`` returns the derivative of the quantity with respect to the coefficients.
         """
         return None
 
@@ -219,20 +226,23 @@ class RidgeLogistic(CrossFit):
         self.losses, best, self.coef_by_fold, self.coef, self.hessian = fitted
         self.penalty = PENALTIES[best]
 
-    def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows if the distinct rows had these features."""
+    def probabilities_at(self, features: Floats) -> Floats:
+        """Return the cross-fitted probabilities of the rows, with other features.
+
+        ``features`` replaces the distinct feature rows, in their order.
+        """
         columns = self.regressors.basis.columns(features)
         scores = columns.scores(self.coef_by_fold, self.regressors.call)
         return self.regressors.of_rows(_expit(scores))
 
     def predict(self, features: Floats) -> Floats:
-        """Return the probabilities of any rows, by a fit of all rows."""
+        """Return the probabilities of any rows, by a fit to all rows."""
         columns = self.regressors.basis.columns(features)
         scores = columns.scores(np.ascontiguousarray(self.coef[None]), self.regressors.call)
         return np.ascontiguousarray(_expit(scores[0]))
 
     def influence(self, gradient: Callable[[Regressors, RegressionBasis], Floats]) -> Floats | None:
-        """Return the influence of each row on a quantity, through the coefficients of all rows."""
+        """Return the influence of each row on a quantity, through the fit to all rows."""
         rows = self.regressors
         shrink = self.penalty * self.coef
         shrink[0] = 0.0
@@ -260,29 +270,32 @@ class EstimatorFit(CrossFit):
             for fold in range(regressors.n_folds)
         ]
 
-    def at(self, features: Floats) -> Floats:
-        """Return the probabilities of all rows if the distinct rows had these features."""
+    def probabilities_at(self, features: Floats) -> Floats:
+        """Return the cross-fitted probabilities of the rows, with other features.
+
+        ``features`` replaces the distinct feature rows, in their order.
+        """
         predictions = np.array([fit(features) for fit in self.fits])
-        return self.regressors.of_rows(np.clip(predictions, _LEAST, 1 - _LEAST))
+        return self.regressors.of_rows(np.clip(predictions, _CLIP, 1 - _CLIP))
 
     def predict(self, features: Floats) -> Floats:
-        """Return the probabilities of any rows, by a fit of all rows."""
+        """Return the probabilities of any rows, by a fit to all rows."""
         rows = self.regressors
-        both = [rows.sum_by_distinct_row(1 - self.y), rows.sum_by_distinct_row(self.y)]
-        predictions = _learn(self.estimator, rows.features, *both)(features)
-        return np.clip(predictions, _LEAST, 1 - _LEAST)
+        counts = [rows.sum_by_distinct_row(1 - self.y), rows.sum_by_distinct_row(self.y)]
+        predictions = _learn(self.estimator, rows.features, *counts)(features)
+        return np.clip(predictions, _CLIP, 1 - _CLIP)
 
 
 def _learn(
     estimator: Any, features: Floats, negative: Floats, positive: Floats
 ) -> Callable[[Floats], Floats]:
     """Fit a copy of an estimator to counts of both labels; return its prediction."""
-    both = [np.rint(counts).astype(np.int64) for counts in (negative, positive)]
-    totals = [int(counts.sum()) for counts in both]
+    label_counts = [np.rint(count).astype(np.int64) for count in (negative, positive)]
+    totals = [int(count.sum()) for count in label_counts]
     if not all(totals):
         share = totals[1] / max(sum(totals), 1)
         return lambda rows: np.full(len(rows), share)
-    rows = np.concatenate([np.repeat(features, counts, axis=0) for counts in both])
+    rows = np.concatenate([np.repeat(features, count, axis=0) for count in label_counts])
     fit = _copy(estimator)
     fit.fit(rows, np.repeat([0, 1], totals))
     return lambda rows: _predicted(fit, rows)
@@ -343,21 +356,22 @@ def fit_label_probability(
     estimator: Any,
     call: _native.Call,
 ) -> Floats:
-    """Return P(label = 1 | features) for each row of features, by one fit of all counted rows.
+    """Return P(label = 1 | features) for each row of features, by one fit to the counted rows.
 
     Rows with a count of 0 are predicted too. If all labels are the same, so are the probabilities.
     """
     check_estimator(estimator)
-    # Order by features and label, so that the last bit of a score does not change folds.
+    # The distinct rows of the caller also differ in their scores. Deal folds by features and label
+    # only, so that rounding in a score does not change them.
     first, _, place = _native.distinct_rows(np.ascontiguousarray(features), call)
     distinct = np.ascontiguousarray(features[first])
-    both = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(distinct))
-    cell, fold, number = deal_folds(np.rint(both).astype(np.int64), n_folds)
+    label_counts = np.bincount(2 * place.astype(np.int64) + (label > 0), count, 2 * len(distinct))
+    cell, fold, dealt = deal_folds(np.rint(label_counts).astype(np.int64), n_folds)
     y = (cell % 2).astype(np.float64)
-    share = float(number @ y) / float(number.sum())
+    share = float(dealt @ y) / float(dealt.sum())
     if share in (0.0, 1.0):
         return np.full(len(features), share)
-    rows = Regressors.from_features(distinct[cell // 2], number, fold, call)
+    rows = Regressors.from_features(distinct[cell // 2], dealt, fold, call)
     if estimator is None:
         probabilities = RidgeLogistic(rows, y).predict(distinct)
     else:
@@ -369,7 +383,7 @@ def fit_label_probability(
 
 def _expit(score: Floats) -> Floats:
     with np.errstate(over="ignore"):
-        return np.clip(1 / (1 + np.exp(-score)), _LEAST, 1 - _LEAST)
+        return np.clip(1 / (1 + np.exp(-score)), _CLIP, 1 - _CLIP)
 
 
 def deal_folds(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
@@ -381,11 +395,11 @@ def deal_folds(count: Counts, n_folds: int) -> tuple[Counts, Counts, Floats]:
     distinct_rows, folds, counts = [], [], []
     for fold in range(n_folds):
         # Of the rows start .. start + count - 1, those whose number is fold modulo n_folds.
-        number = (start + count - 1 - fold) // n_folds - (start - 1 - fold) // n_folds
-        with_rows = np.flatnonzero(number)
+        in_fold = (start + count - 1 - fold) // n_folds - (start - 1 - fold) // n_folds
+        with_rows = np.flatnonzero(in_fold)
         distinct_rows.append(with_rows)
         folds.append(np.full(len(with_rows), fold))
-        counts.append(number[with_rows])
+        counts.append(in_fold[with_rows])
     return (
         np.concatenate(distinct_rows),
         np.concatenate(folds),

@@ -53,7 +53,10 @@ NOT_RATES = ("calibration", "divergence")
 
 @dataclass(frozen=True)
 class Measure:
-    """The measure that is compared between the target group and the others: a sum of rates."""
+    """The measure that is compared between the target group and the others.
+
+    A weighted sum of rates, or one of `NOT_RATES`, which has no rates.
+    """
 
     name: str
     rates: tuple[RateFormula, ...]
@@ -103,8 +106,8 @@ def _rate(metric: AnyMetric) -> RateFormula:
     if name not in RATES:
         raise ArgumentError(
             f"metric is {name!r}, which is not supported by influence_audit; accepted: "
-            f"{', '.join(map(repr, RATES))}, or a dict of them by weight; or one of "
-            f"{' and '.join(map(repr, NOT_RATES))}",
+            f"{', '.join(map(repr, RATES))}, a dict of weights by rate, "
+            f"{' or '.join(map(repr, NOT_RATES))}",
             argument="metric",
         )
     return RATES[name]
@@ -175,7 +178,7 @@ class MeasureValue:
             np.zeros(N_TERMS),
         )
 
-    def n_events(self, sums: Floats) -> float:
+    def fewest_events(self, sums: Floats) -> float:
         """Return the fewest events or non-events of any rate, from the sums of the four terms."""
         counts = []
         for value in self.rates:

@@ -63,7 +63,7 @@ def describe_fit(of: str, fitted: CrossFit) -> NuisanceFit:
     rows = fitted.regressors
     count, positive = rows.sum_by_fold(np.ones(len(fitted.y))), rows.sum_by_fold(fitted.y)
     p = np.zeros(count.shape)
-    p[rows.fold, rows.distinct_of_row] = fitted.found
+    p[rows.fold, rows.distinct_of_row] = fitted.probabilities
     present = count > 0
     penalty = fitted.penalty if isinstance(fitted, RidgeLogistic) else math.nan
     share = positive[present] / count[present]

@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 #: The summary names another gap if it grows by more than this.
 _HARM = 0.01
-#: The random stream of the seed for `transform`; the first two deal the parts.
-_SERIES = 2
+#: The random stream that `transform` uses; streams 0 and 1 split the rows into parts.
+_TRANSFORM_STREAM = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +66,7 @@ class RepairedRows:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Repair(Finding):
-    """A randomised map of the features of a group, and its effect on rows that were not used in it.
+    """A randomised map of the features of a group, and its effect on rows not used for the fit.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Repair(Finding):
     n_cells : int
         Number of distinct feature rows of the target group in the fit part.
     n_unseen : int
-        Number of rows of the target group in the report part with other features than these.
+        Number of target rows in the report part whose features do not occur in the fit part.
     floor : float or None
         The required minimum of the mean score of the target group.
     effects : tuple of RepairEffect
@@ -120,7 +120,7 @@ class Repair(Finding):
     effects: tuple[RepairEffect, ...]
     certificate: dict[str, float]
     confidence_level: float
-    #: The map, and the encoding of features.
+    #: The map from the cells of the fit part to their destinations, and the encoding of features.
     way: CellMap
     coding: FeatureEncodings
 
@@ -205,19 +205,18 @@ class Repair(Finding):
             seed = arguments.check(rng=rng, random_state=random_state).seed
         columns = dict(named_columns(X))
         n = len(next(iter(columns.values()))) if columns else 0
-        inside = self._target_rows(group, n)
-        rows = np.flatnonzero(inside)
+        rows = np.flatnonzero(self._target_rows(group, n))
         coded = self.coding.encode(columns, rows)
         cell, unseen = self.way.find(coded, _native.Call())
-        key = np.array([seed, _SERIES], dtype=np.uint64)
+        key = np.array([seed, _TRANSFORM_STREAM], dtype=np.uint64)
         uniform = np.random.Generator(np.random.Philox(key=key)).random(n)[rows]
-        to = self.way.draw(cell, uniform)
-        leaves = np.flatnonzero(to >= 0)
+        destination = self.way.draw(cell, uniform)
+        moving = np.flatnonzero(destination >= 0)
         moved, is_unseen = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        moved[rows[leaves]] = True
+        moved[rows[moving]] = True
         is_unseen[rows[unseen]] = True
-        values = self.coding.decode(self.way.cells.features[to[leaves]])
-        return RepairedRows(X=rewrite_rows(X, rows[leaves], values), moved=moved, unseen=is_unseen)
+        values = self.coding.decode(self.way.cells.features[destination[moving]])
+        return RepairedRows(X=rewrite_rows(X, rows[moving], values), moved=moved, unseen=is_unseen)
 
     def _target_rows(self, group: Any, n: int) -> NDArray[np.bool_]:
         """Return which rows are in the target group."""
@@ -296,9 +295,9 @@ class Repair(Finding):
         import polars as pl
 
         order = np.argsort(-self.way.rows, kind="stable")
-        source, to = self.way.source[order], self.way.to[order]
+        source, destination = self.way.source[order], self.way.to[order]
         features = self.way.cells.features
-        ends = [self._frame(features[cells]) for cells in (source, to)]
+        ends = [self._frame(features[cells]) for cells in (source, destination)]
         changes = [
             _describe_change(*rows) for rows in zip(*(end.to_dicts() for end in ends), strict=True)
         ]
@@ -306,7 +305,7 @@ class Repair(Finding):
             {
                 "rows": self.way.rows[order],
                 "share": self.way.share[order],
-                "cost": self.way.price[order],
+                "cost": self.way.row_cost[order],
                 "change": pl.Series(changes, dtype=pl.String),
                 "from": ends[0].to_struct("from"),
                 "to": ends[1].to_struct("to"),
@@ -354,10 +353,9 @@ class Repair(Finding):
         text = (
             f"The {self.method} repair moves {100 * self.moved:.3g} % of the rows of "
             f"{self.sized(self.target)} that it was fitted to, at a cost of {number(self.cost)} a "
-            f"row. On rows that had "
-            f"no part in it the gap in {self.metric} goes from {number(self.gap_before)} to "
-            f"{number(self.estimate)} ({100 * self.confidence_level:g} % interval {number(low)} to "
-            f"{number(high)})"
+            f"row. On rows not used for the fit, the gap in {self.metric} goes from "
+            f"{number(self.gap_before)} to {number(self.estimate)} "
+            f"({100 * self.confidence_level:g} % interval {number(low)} to {number(high)})"
         )
         accuracy = next((effect for effect in self.effects if effect.metric == "accuracy"), None)
         if accuracy is not None:
@@ -368,7 +366,7 @@ class Repair(Finding):
         worst = self._most_harmed()
         if worst is not None:
             text += (
-                f". Of the other gaps that in {worst.metric} grows most, from "
+                f". Of the other gaps, the one in {worst.metric} grows most, from "
                 f"{number(worst.gap_before)} to {number(worst.gap_after)}"
             )
         return f"{text}."

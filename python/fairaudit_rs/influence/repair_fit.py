@@ -29,7 +29,7 @@ from .transport import fit_transport
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: With fewer rows in a denominator, the interval of a gap may not cover.
+#: With fewer rows in a denominator, the interval of a gap may cover less often than its level.
 _ENOUGH_ROWS = 50.0
 #: The most that scores of the same model differ, even in single precision.
 _ROUNDING = 1e-5
@@ -70,12 +70,12 @@ class RepairArguments:
         if checked.n_threads is not None:
             audit = replace(audit, n_threads=checked.n_threads)
         fit_map = self._direct if self.method == "direct" else self._transport
-        parts, last, way, certificate, floor = fit_map(audit, seed)
-        report, unseen = _report(audit, parts, last, way)
+        parts, report_part, cell_map, certificate, floor = fit_map(audit, seed)
+        report, unseen = _report(audit, parts, report_part, cell_map)
         return _repair(
             audit,
             report,
-            way,
+            cell_map,
             method=self.method,
             attribute=attribute,
             others=others,
@@ -99,18 +99,18 @@ class RepairArguments:
             )
         shares = arguments.parts(self.parts, ("fit", "report"))
         parts = audit.parts(shares, seed)
-        cells, _, place = _cells(audit, parts)
+        cells, _, cell_of_row = _cells(audit, parts)
         cost = self._cost(audit, cells)
         others = parts.other(audit.measure, 0).value
         target = GapTarget(
             measure=audit.measure,
             others=tuple(rate.value for rate in others.rates),
-            label=self._label(audit, parts, cells, place),
+            label=self._label_probability(audit, parts, cells, cell_of_row),
         )
         target.check()
         floor = self._floor(cells, target)
         repair = fit_direct(cells, cost, target, floor, audit.call)
-        return parts, 1, repair.way, repair.certificate, floor
+        return parts, 1, repair.cell_map, repair.certificate, floor
 
     def _transport(
         self, audit: InfluenceProblem, seed: int
@@ -148,17 +148,17 @@ class RepairArguments:
                 "repair.",
                 argument="counterfactual",
             )
-        cells, first, place = _cells(audit, parts)
-        inside = parts.count[:, 0] > 0
-        mass = parts.count[inside, 0] * factors[inside]
-        masses = np.asarray(np.bincount(place, mass, len(first)), dtype=np.float64)
+        cells, first, cell_of_row = _cells(audit, parts)
+        in_target = parts.count[:, 0] > 0
+        mass = parts.count[in_target, 0] * factors[in_target]
+        masses = np.asarray(np.bincount(cell_of_row, mass, len(first)), dtype=np.float64)
         if not masses.sum() > 0:
             raise DataError(
                 "counterfactual gives every row the weight 0. Pass one with a weight above 0.",
                 argument="counterfactual",
             )
         repair = fit_transport(cells, self._cost(audit, cells), masses)
-        return parts, parts.count.shape[1] - 1, repair.way, repair.certificate, None
+        return parts, parts.count.shape[1] - 1, repair.cell_map, repair.certificate, None
 
     def _cost(self, audit: InfluenceProblem, cells: FeatureCells) -> ChangeCost:
         return ChangeCost.from_arguments(
@@ -173,57 +173,62 @@ class RepairArguments:
         accepted = "a mean score above 0, at most 1"
         return arguments.number("floor", self.floor, accepted, lambda value: 0 < value <= 1)
 
-    def _label(
-        self, audit: InfluenceProblem, parts: RowParts, cells: FeatureCells, place: Ints
+    def _label_probability(
+        self, audit: InfluenceProblem, parts: RowParts, cells: FeatureCells, cell_of_row: Ints
     ) -> Floats:
         """Return P(Y = 1 | x) of each cell, fitted on the fit part."""
         if not audit.measure.needs_labels:
             return np.zeros(len(cells))
         by_cell = np.empty(len(cells))
-        by_cell[place] = label_probability(audit, parts, 0, self.nuisance)[parts.count[:, 0] > 0]
+        by_cell[cell_of_row] = label_probability(audit, parts, 0, self.nuisance)[
+            parts.count[:, 0] > 0
+        ]
         return by_cell
 
 
 def _cells(audit: InfluenceProblem, parts: RowParts) -> tuple[FeatureCells, Ints, Ints]:
-    """Return the cells of the fit part, a distinct row of each, and the cell of each such row."""
-    inside = np.flatnonzero(parts.count[:, 0])
-    if not len(inside):
+    """Return the cells of the fit part, and the cell of every distinct row with target rows.
+
+    Between them comes the position of one distinct row of each cell.
+    """
+    target_rows = np.flatnonzero(parts.count[:, 0])
+    if not len(target_rows):
         raise DataError(
             "the fit part has no row of the target group. Use a larger first share in parts=.",
             argument="parts",
         )
-    features = np.ascontiguousarray(parts.distinct.features[inside])
-    first, _, place = _native.distinct_rows(features, audit.call)
-    count = parts.count[inside, 0].astype(np.float64)
-    totals = np.asarray(np.bincount(place, count), dtype=np.float64)
+    features = np.ascontiguousarray(parts.distinct.features[target_rows])
+    first, _, cell_of_row = _native.distinct_rows(features, audit.call)
+    count = parts.count[target_rows, 0].astype(np.float64)
+    totals = np.asarray(np.bincount(cell_of_row, count), dtype=np.float64)
     rows = np.ascontiguousarray(features[first])
     if audit.predict is not None:
         score = np.ascontiguousarray(audit.predict(rows))
     else:
-        score = np.bincount(place, count * parts.distinct.terms[inside, 1]) / totals
-    first_row = inside[first].astype(np.int64)
+        score = np.bincount(cell_of_row, count * parts.distinct.terms[target_rows, 1]) / totals
+    first_row = target_rows[first].astype(np.int64)
     return (
         FeatureCells(features=rows, count=totals, score=score),
         first_row,
-        place.astype(np.int64),
+        cell_of_row.astype(np.int64),
     )
 
 
 def _report(
-    audit: InfluenceProblem, parts: RowParts, last: int, way: CellMap
+    audit: InfluenceProblem, parts: RowParts, report_part: int, cell_map: CellMap
 ) -> tuple[ReportRows, int]:
-    """Return the rows of the report part, and the number with features new since the fit."""
-    inside = np.flatnonzero(parts.count[:, last])
-    count = parts.count[inside, last].astype(np.float64)
-    label, score = parts.distinct.terms[inside, :2].T
-    cell, unseen = way.find(parts.distinct.features[inside], audit.call)
+    """Return the rows of the report part, and how many have features that the fit part lacks."""
+    target_rows = np.flatnonzero(parts.count[:, report_part])
+    count = parts.count[target_rows, report_part].astype(np.float64)
+    label, score = parts.distinct.terms[target_rows, :2].T
+    cell, unseen = cell_map.find(parts.distinct.features[target_rows], audit.call)
     report = ReportRows(
         label=label,
         before=score,
-        after=way.expected_score(cell, score),
+        after=cell_map.expected_score(cell, score),
         count=count,
         others=parts.others,
-        other_count=parts.other_count[:, last].astype(np.float64),
+        other_count=parts.other_count[:, report_part].astype(np.float64),
     )
     return report, int(count[unseen].sum())
 
@@ -231,7 +236,7 @@ def _report(
 def _repair(
     audit: InfluenceProblem,
     report: ReportRows,
-    way: CellMap,
+    cell_map: CellMap,
     *,
     method: str,
     attribute: str,
@@ -269,16 +274,16 @@ def _repair(
         attribute=attribute,
         gap_before=before,
         gap_before_interval=(before - quantile * error_before, before + quantile * error_before),
-        cost=way.mean_cost,
-        moved=way.moved,
-        n_cells=len(way.cells),
+        cost=cell_map.mean_cost,
+        moved=cell_map.moved,
+        n_cells=len(cell_map.cells),
         n_unseen=n_unseen,
         floor=floor,
         effects=report.effects(measure, with_labels, level),
         certificate=certificate,
         confidence_level=level,
-        way=way,
-        coding=way.cost.coding,
+        way=cell_map,
+        coding=cell_map.cost.coding,
     )
 
 

@@ -37,7 +37,7 @@ _MOST_ROUNDS = 1_000
 class TransportRepair:
     """A transport repair, with the certificate that no map is cheaper."""
 
-    way: CellMap
+    cell_map: CellMap
     certificate: dict[str, float]
 
 
@@ -97,10 +97,10 @@ def fit_transport(cells: FeatureCells, cost: ChangeCost, goal: Floats) -> Transp
     left, right = np.concatenate([empty, *source]), np.concatenate([empty, *to])
     share = np.concatenate([np.zeros(0), *mass]) / cells.count[left]
     price = _prices(cells, cost, left, right)
-    way = CellMap.from_moves(cells, cost, (left, right, np.clip(share, 0.0, 1.0), price))
+    cell_map = CellMap.from_moves(cells, cost, (left, right, np.clip(share, 0.0, 1.0), price))
     n = cells.n_rows
     return TransportRepair(
-        way,
+        cell_map,
         {
             "primal": primal / n,
             "dual": dual / n,

@@ -1,4 +1,8 @@
-"""Functions that define custom metrics: from a formula, from row values, or from a function."""
+"""Functions that define custom metrics: from a formula, from row values, or from a function.
+
+Users call them as ``fairaudit_rs.metrics.count_metric`` and so on. The `Metric` that they return is
+passed as ``metric=`` to `permutation_test`, `intervals` and the other functions that take a metric.
+"""
 
 from __future__ import annotations
 
@@ -87,8 +91,8 @@ def ratio_metric(
         The columns that a function uses: ``"y_true"``, ``"y_pred"``, ``"y_score"``.
     bounds : tuple of float, optional
         The smallest and largest possible (not observed) value of numerator / denominator in a
-        row. Groups with few rows near a bound are then tested with melded Gaffke limits, which
-        keep their level however skewed the values are.
+        row. A group in which few rows have values near one of the bounds (rare events) is then
+        tested with melded Gaffke limits, which keep their level however skewed the values are.
 
     Returns
     -------
@@ -112,12 +116,12 @@ def ratio_metric(
 
     _check_bounds(bounds)
 
-    def shown(value: RowValue | None) -> str:
+    def sum_text(value: RowValue | None) -> str:
         return "n" if value is None else f"sum {value if isinstance(value, str) else 'f(row)'}"
 
     return Metric(
         name,
-        f"{shown(numerator)} / {shown(denominator)}",
+        f"{sum_text(numerator)} / {sum_text(denominator)}",
         _checked_description(description),
         family="ratio",
         numerator=numerator,
@@ -134,7 +138,7 @@ def joint_metric(
     description: str = "",
     conditions_on: ConditionsOn | None = None,
 ) -> Metric:
-    """Make a joint criterion: several count metrics are to be equal at once.
+    """Make a joint criterion: several count metrics must be equal between groups at once.
 
     Parameters
     ----------

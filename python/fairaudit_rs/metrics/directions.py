@@ -1,4 +1,8 @@
-"""Decides whether higher or lower values of a metric are better, for accuracy or for people."""
+"""Decides whether higher or lower values of a metric are better, for accuracy or for people.
+
+`audit` uses it: to say which group of a pair is worse off, to choose the group that the influence
+lens examines, and to find the best group when a criterion has ``reference="best"``.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,15 @@ _KNOWN: dict[str, Better] = {
 _OPPOSITE: dict[str | None, Better] = {"lower": "higher", "higher": "lower"}
 
 
-def better_value(metric: Metric, punitive: bool) -> Better | None:
+def better_direction(metric: Metric, punitive: bool) -> Better | None:
     """Return which values are better: those with fewer errors, else those that favour people."""
     return _with_fewer_errors(metric) or _OPPOSITE.get(worse_off(metric, punitive))
 
 
-def agreed_value(metric: Metric, punitive: bool) -> Better | None:
+def undisputed_direction(metric: Metric, punitive: bool) -> Better | None:
     """Return which values are better; None where accuracy and the interest of people disagree.
 
-    A low false positive rate means few errors, but also few approvals, which people want.
+    A low false positive rate means few errors, but also fewer approvals, and people want approvals.
     """
     both = _with_fewer_errors(metric), _OPPOSITE.get(worse_off(metric, punitive))
     return None if None not in both and both[0] != both[1] else both[0] or both[1]
@@ -57,12 +61,12 @@ def worse_off(metric: Metric, punitive: bool) -> str | None:
     fraction = metric.native.fraction if metric.is_proportion else None
     if fraction is None:
         return None
-    (tp, fp, fn, tn), below = (list(part) for part in fraction)
-    decides = any(below[:2]) and any(below[2:])
-    if not decides:
+    (tp, fp, fn, tn), denominator = (list(part) for part in fraction)
+    counts_both_decisions = any(denominator[:2]) and any(denominator[2:])
+    if not counts_both_decisions:
         return None
-    if [tp, fp] == below[:2] and not (fn or tn):
+    if [tp, fp] == denominator[:2] and not (fn or tn):
         return "higher" if punitive else "lower"
-    if [fn, tn] == below[2:] and not (tp or fp):
+    if [fn, tn] == denominator[2:] and not (tp or fp):
         return "lower" if punitive else "higher"
     return None

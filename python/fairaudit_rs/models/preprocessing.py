@@ -18,14 +18,14 @@ from ..errors import ArgumentError, ArgumentTypeError
 from .estimators import fitted_value, sklearn_names
 
 Floats = NDArray[np.float64]
-#: A feature: the position of an input column, and of one of its levels or None for a number.
+#: A feature: (input column, level of it), both by position; the level of a numeric column is None.
 Feature: TypeAlias = tuple[int, int | None]
 
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 _HINT = (
     f"accepted before a linear model or a network: {', '.join(_SCALERS)}, SimpleImputer, and in a "
-    "ColumnTransformer also OneHotEncoder, 'passthrough' and 'drop' (or adapt the last step, and "
-    "pass transformed rows)"
+    "ColumnTransformer also OneHotEncoder, 'passthrough' and 'drop' (or call "
+    "adapt() on the last step alone, and pass rows that are already transformed)"
 )
 
 
@@ -63,7 +63,7 @@ class PreprocessedColumns:
         """Return the columns after another affine map."""
         return replace(self, scale=self.scale * scale, shift=self.shift * scale + shift)
 
-    def some(self, places: Sequence[int]) -> PreprocessedColumns:
+    def select(self, places: Sequence[int]) -> PreprocessedColumns:
         """Return some of the columns."""
         chosen = list(places)
         source = tuple(self.source[place] for place in chosen)
@@ -105,7 +105,7 @@ class PreprocessedColumns:
             place if names is None else names[place]: value for place, value in self.fill.items()
         }
 
-    def folded(self, weights: Floats) -> Floats:
+    def feature_weights(self, weights: Floats) -> Floats:
         """Return the weights of the features, given those of the columns (columns x scores).
 
         The shifts are not included; they belong to the intercepts.
@@ -128,11 +128,11 @@ def prepared_by(
 
 def steps_of(model: Any) -> list[tuple[str, Any]]:
     """Return the steps of a pipeline without those that pass columns through."""
-    return [(name, step) for name, step in model.steps if not _is_word(step, "passthrough")]
+    return [(name, step) for name, step in model.steps if not _is_placeholder(step, "passthrough")]
 
 
-def _is_word(step: Any, word: str) -> bool:
-    """Return whether a step is this word, None, or what scikit-learn replaces the word with."""
+def _is_placeholder(step: Any, word: str) -> bool:
+    """Return whether a step is this word, None, or the identity that scikit-learn puts for it."""
     if step is None or isinstance(step, str):
         return step in (None, word)
     identity = "FunctionTransformer" in sklearn_names(step) and step.func is None
@@ -141,7 +141,7 @@ def _is_word(step: Any, word: str) -> bool:
 
 def _after(name: str, step: Any, columns: PreprocessedColumns) -> PreprocessedColumns:
     kinds = sklearn_names(step)
-    if _is_word(step, "passthrough"):
+    if _is_placeholder(step, "passthrough"):
         return columns
     if "Pipeline" in kinds:
         return prepared_by(steps_of(step), columns)
@@ -185,8 +185,8 @@ def _with_fill_values(name: str, step: Any, columns: PreprocessedColumns) -> Pre
             f"add_indicator={step.add_indicator}; accepted: missing_values=nan and no indicator",
             argument="model",
         )
-    known = np.asarray(fitted_value(step, "statistics_"), dtype=object)
-    if len(known) != len(columns.source) or any(value != value for value in known):
+    statistics = np.asarray(fitted_value(step, "statistics_"), dtype=object)
+    if len(statistics) != len(columns.source) or any(value != value for value in statistics):
         raise ArgumentError(
             f"step {name!r} drops columns that are entirely missing. Remove these columns and "
             "refit.",
@@ -194,7 +194,7 @@ def _with_fill_values(name: str, step: Any, columns: PreprocessedColumns) -> Pre
         )
     fill = dict(columns.fill)
     for (place, _), scale, shift, value in zip(
-        columns.source, columns.scale, columns.shift, known, strict=True
+        columns.source, columns.scale, columns.shift, statistics, strict=True
     ):
         is_text = isinstance(value, str)
         fill.setdefault(place, value if is_text else (float(value) - shift) / scale)
@@ -230,8 +230,8 @@ def _encoded(name: str, step: Any, columns: PreprocessedColumns) -> Preprocessed
         zip(columns.source, fitted_value(step, "categories_"), strict=True)
     ):
         values = tuple(np.asarray(categories).tolist())
-        known = values if strict else None
-        levels[place] = tuple(Indicator(columns.names[place], value, known) for value in values)
+        allowed = values if strict else None
+        levels[place] = tuple(Indicator(columns.names[place], value, allowed) for value in values)
         dropped_level = None if dropped is None else dropped[j]
         source += [(place, level) for level in range(len(values)) if level != dropped_level]
     return replace(
@@ -250,15 +250,15 @@ def _by_columns(name: str, step: Any, columns: PreprocessedColumns) -> Preproces
     names = getattr(step, "feature_names_in_", None)
     for transformer_name, transformer, chosen in fitted_value(step, "transformers_"):
         places = _places(chosen, names, len(columns.source))
-        where = step.output_indices_.get(transformer_name)
-        if _is_word(transformer, "drop") or not places or where is None:
+        output_slice = step.output_indices_.get(transformer_name)
+        if _is_placeholder(transformer, "drop") or not places or output_slice is None:
             continue
-        part = _after(f"{name}: {transformer_name}", transformer, columns.some(places))
+        part = _after(f"{name}: {transformer_name}", transformer, columns.select(places))
         weight = weights.get(transformer_name, 1.0)
-        parts[where.start] = part.scaled(weight, 0.0)
-        if len(part.source) != where.stop - where.start:
+        parts[output_slice.start] = part.scaled(weight, 0.0)
+        if len(part.source) != output_slice.stop - output_slice.start:
             raise ArgumentTypeError(
-                f"step {name!r} has {where.stop - where.start} columns from "
+                f"step {name!r} has {output_slice.stop - output_slice.start} columns from "
                 f"{transformer_name!r}, but {len(part.source)} are expected; {_HINT}",
                 argument="model",
             )

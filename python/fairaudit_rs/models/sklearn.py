@@ -250,7 +250,7 @@ def _pipeline(model: Any, threshold: float | None) -> LinearModel | TorchModel:
             argument="model",
         )
     folded = LinearModel(
-        columns.folded(ours.coef[:, None])[:, 0],
+        columns.feature_weights(ours.coef[:, None])[:, 0],
         ours.intercept + float(ours.coef @ columns.shift),
         ours.threshold,
         link=ours.link,
@@ -307,7 +307,7 @@ def _layers(model: Any, columns: PreprocessedColumns | None) -> Any:
         )
     if columns is not None:
         biases[0] = biases[0] + columns.shift @ weights[0]
-        weights[0] = columns.folded(weights[0])
+        weights[0] = columns.feature_weights(weights[0])
     return make_network(weights, biases, model.activation)
 
 
@@ -342,7 +342,7 @@ def multiclass_from_sklearn(model: Any) -> MulticlassModel | None:
         )
     coef, intercept = fitted_value(last, "coef_"), fitted_value(last, "intercept_")
     if columns is not None:
-        coef, intercept = columns.folded(coef.T).T, intercept + coef @ columns.shift
+        coef, intercept = columns.feature_weights(coef.T).T, intercept + coef @ columns.shift
     ours = MulticlassModel.linear(coef, intercept, classes=labels, feature_names=feature_names)
     return _with_fill(ours, columns)
 

@@ -15,7 +15,7 @@ from ..data.rows import AttributeRows
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair
 from ..inference.pearson import CorrelationSums, critical_values
-from ..inference.pvalues import normal_of_level
+from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.metric import Metric
 from ..metrics.row_values import row_value
 from .problem import Gap, Problem
@@ -118,10 +118,10 @@ class CorrelationProblem(Problem):
         r = gap.estimate
         if not gap.standard_error > 0 or abs(r) >= 1:
             return NO_INTERVAL
-        half = normal_of_level(level) * gap.standard_error / (1 - r * r)
+        half = two_sided_normal_quantile(level) * gap.standard_error / (1 - r * r)
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
-    def inverted(
+    def inversion_interval(
         self, null: NDArray[np.float64], level: float, alternative: str
     ) -> Interval | None:
         """Return the interval of correlations that the test does not reject; None for ranks."""
@@ -129,7 +129,7 @@ class CorrelationProblem(Problem):
             return None
         if not self.is_studentized:
             # The replicates are not studentized: use the normal distribution instead.
-            return self._sums.interval(*[normal_of_level(level)] * 2)
+            return self._sums.interval(*[two_sided_normal_quantile(level)] * 2)
         return self._sums.interval(*critical_values(null, level, alternative))
 
     @cached_property
@@ -138,10 +138,10 @@ class CorrelationProblem(Problem):
 
     @property
     def bound(self) -> float:
-        """Return the largest correlation."""
+        """Return the largest possible absolute value of a correlation."""
         return 1.0
 
     def deviations(self) -> dict[Any, float]:
-        """Return the standard error of the correlation times the square root of the rows."""
+        """Return the standard error of the correlation times the root of the number of rows."""
         error = self._value.standard_error
         return {self.rows.name: error * math.sqrt(self.n_rows[0])}

@@ -19,7 +19,7 @@ from ..inference.homogeneity import Homogeneity, breslow_day, permuted_homogenei
 from ..inference.intervals import Bootstrap, Interval, Pair
 from ..inference.mantel_haenszel import WithinStrata, keep_shared_strata
 from ..inference.proportions import SampleProportion
-from ..inference.pvalues import normal_of_level
+from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.family import RowClasses
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
@@ -256,7 +256,7 @@ class CountProblem(ClassCountProblem):
         if not (self.stratified and self.metric.is_proportion):
             return super()._gap(pair)
         within = self.within(pair)
-        return Gap(within.estimate, within.error)
+        return Gap(within.estimate, within.standard_error)
 
     def within(self, pair: Pair) -> WithinStrata:
         """Return the proportions of two groups within the user's strata."""
@@ -275,7 +275,7 @@ class CountProblem(ClassCountProblem):
         if not (self.stratified and self.metric.is_proportion):
             return super().log_ratio(pair)
         within = self.within(pair)
-        return math.log(within.ratio), within.log_error
+        return math.log(within.ratio), within.log_ratio_standard_error
 
     @cached_property
     def _within(self) -> dict[Pair, WithinStrata]:
@@ -286,7 +286,7 @@ class CountProblem(ClassCountProblem):
     ) -> Interval:
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
         if method == "mantel-haenszel":
-            return self.within(pair).difference_interval(normal_of_level(level))
+            return self.within(pair).difference_interval(two_sided_normal_quantile(level))
         return super().interval(pair, level, method, replicates)
 
     def _shares(self, groups: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

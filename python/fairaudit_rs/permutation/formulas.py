@@ -33,9 +33,9 @@ from ..inference.pvalues import (
     clamp_pvalue,
     monte_carlo_pvalue,
     normal_cdf,
-    normal_of_level,
     normal_of_tail,
     standardize_gap,
+    two_sided_normal_quantile,
     upper_tail,
 )
 from ..inference.score import ScoreStatistic
@@ -201,11 +201,11 @@ class _ScoreMethod(FormulaMethod):
         return True
 
     def value(self, position: int, level: float) -> Interval:
-        return wilson_interval(*self._share(position), normal_of_level(level))
+        return wilson_interval(*self._share(position), two_sided_normal_quantile(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self._share(i) for i in pair)
-        return ratio_interval(first, second, normal_of_level(level))
+        return ratio_interval(first, second, two_sided_normal_quantile(level))
 
     def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         evaluations = self.problem.evaluations
@@ -225,7 +225,7 @@ class _ScoreMethod(FormulaMethod):
 
     def not_rejected(self, pair: Pair, level: float) -> Interval:
         first, second = (self._share(i) for i in pair)
-        return difference_interval(first, second, normal_of_level(level))
+        return difference_interval(first, second, two_sided_normal_quantile(level))
 
     def _share(self, position: int) -> SampleProportion:
         entry = self.problem.evaluations[position]
@@ -249,7 +249,7 @@ class MantelHaenszelMethod(FormulaMethod):
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         """Return the ratios that the score test within strata does not reject."""
-        return self.problem.within(pair).ratio_interval(normal_of_level(level))
+        return self.problem.within(pair).ratio_interval(two_sided_normal_quantile(level))
 
     def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
         """Test whether a difference lies within -+ margin, or a ratio from margin to 1 / margin."""
@@ -269,11 +269,11 @@ class _MoverMethod(FormulaMethod):
     """Combines the limits of each group's value (MOVER); ratios on the log scale."""
 
     def value(self, position: int, level: float) -> Interval:
-        return self.problem.limited(position).limits(normal_of_level(level))
+        return self.problem.limited(position).limits(two_sided_normal_quantile(level))
 
     def ratio(self, pair: Pair, level: float) -> Interval:
         first, second = (self.problem.limited(i).logarithm() for i in pair)
-        low, high = mover.difference_interval(first, second, normal_of_level(level))
+        low, high = mover.difference_interval(first, second, two_sided_normal_quantile(level))
         return safe_exp(low), safe_exp(high)
 
     def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:
@@ -301,10 +301,12 @@ class _NormalMethod(FormulaMethod):
 
     def value(self, position: int, level: float) -> Interval:
         entry = self.problem.evaluations[position]
-        return normal_interval(entry.value, math.sqrt(entry.variance), normal_of_level(level))
+        return normal_interval(
+            entry.value, math.sqrt(entry.variance), two_sided_normal_quantile(level)
+        )
 
     def ratio(self, pair: Pair, level: float) -> Interval:
-        low, high = normal_interval(*self.problem.log_ratio(pair), normal_of_level(level))
+        low, high = normal_interval(*self.problem.log_ratio(pair), two_sided_normal_quantile(level))
         return safe_exp(low), safe_exp(high)
 
     def margin_test(self, pair: Pair, margin: float, scale: str) -> MarginTest:

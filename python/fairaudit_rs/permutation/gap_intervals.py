@@ -100,7 +100,7 @@ class GapIntervals:
         if self.method != "inversion":
             return
         problem, procedure = self.parts[0].problem, self.procedure
-        own = problem.inverted(outcome.null, self._two_sided_level, self.alternative)
+        own = problem.inversion_interval(outcome.null, self._two_sided_level, self.alternative)
         if own is not None:
             self.inverted[pair, self._two_sided_level] = own
             return

@@ -24,7 +24,7 @@ from ..inference.absolute_gaps import SizeChange, size_change
 from ..inference.intervals import Pair, clip_interval
 from ..inference.paired_differences import ChangeCounts, PairedDifference, by_score
 from ..inference.proportions import wilson_interval
-from ..inference.pvalues import normal_of_level
+from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.metric import Metric
 from .excluded_groups import refuse_groups
 from .model_comparison import OverallChange
@@ -159,7 +159,9 @@ class PairedCountProblem(PairedProblem):
                 of_first=math.nan,
                 of_second=math.nan,
                 estimate=share,
-                confidence_interval=wilson_interval(share, n_rows, normal_of_level(level)),
+                confidence_interval=wilson_interval(
+                    share, n_rows, two_sided_normal_quantile(level)
+                ),
                 n_rows=n_rows,
             )
         # Rows that are right with both models, with the second only, and with the first only.

@@ -27,7 +27,7 @@ from ..inference import mover
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, bootstrap_interval
 from ..inference.proportions import SampleProportion, newcombe_interval
-from ..inference.pvalues import normal_of_level
+from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.metric import Metric
 from .excluded_groups import refuse_groups
 from .formulas import FORMULAS, FormulaMethod, log_ratio
@@ -397,7 +397,7 @@ class Problem(EqualByValue, ABC):
         """Return the two-sided interval of a difference; NaN where it cannot be measured."""
         if not self.metric.kind.has_gap_interval:
             return NO_INTERVAL
-        z = normal_of_level(level)
+        z = two_sided_normal_quantile(level)
         if method in ("newcombe", "score"):
             entries = (self.evaluations[i] for i in pair)
             first, second = (SampleProportion(entry.value, entry.denominator) for entry in entries)
@@ -423,7 +423,7 @@ class Problem(EqualByValue, ABC):
             return NO_INTERVAL
         return max(low, -self.bound), min(high, self.bound)
 
-    def inverted(
+    def inversion_interval(
         self, null: NDArray[np.float64], level: float, alternative: str
     ) -> Interval | None:
         """Return the interval that inverts a null distribution; None if not supported."""

@@ -10,7 +10,7 @@ from ... import arguments
 from ...data.groups import group_name
 from ...inference.intervals import Interval
 from ...inference.proportions import newcombe_interval
-from ...inference.pvalues import normal_of_level
+from ...inference.pvalues import two_sided_normal_quantile
 from ...results.verdict import rejects_at
 from ..sentences import fill_part, fill_sentence
 from .counts import Counts, check_counts, equal_rates_test, format_percent, found_in
@@ -127,7 +127,7 @@ def approval_gaps(
                 reference_rate=base.rate,
                 gap=float(gap),
                 interval=newcombe_interval(
-                    base.share, count.share, normal_of_level(level.confidence_level)
+                    base.share, count.share, two_sided_normal_quantile(level.confidence_level)
                 ),
                 pvalue=test.pvalue,
                 method=test.method,

@@ -12,7 +12,7 @@ from ... import arguments
 from ...data.groups import group_name
 from ...errors import ArgumentTypeError, DataError
 from ...inference.proportions import ratio_interval
-from ...inference.pvalues import normal_of_level, standardize_gap, t_upper_tail
+from ...inference.pvalues import standardize_gap, t_upper_tail, two_sided_normal_quantile
 from ...report.words import number
 from ...results.verdict import rejects_at
 from ..sentences import fill_part, fill_sentence
@@ -148,7 +148,7 @@ def adverse_impact(
     below = arguments.count("fisher_below", fisher_below, 0, 10_000)
     groups = check_counts(counts)
     base = groups[found_in(groups, reference)]
-    z = normal_of_level(level.confidence_level)
+    z = two_sided_normal_quantile(level.confidence_level)
     rows = []
     for group, count in groups.items():
         if group == reference:

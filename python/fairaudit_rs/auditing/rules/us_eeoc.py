@@ -22,7 +22,7 @@ from typing import Any
 from ... import arguments
 from ...data.groups import group_name
 from ...inference.proportions import ratio_interval, ratio_score
-from ...inference.pvalues import normal_of_level
+from ...inference.pvalues import two_sided_normal_quantile
 from ...report.words import p_text
 from ...results.verdict import rejects_at
 from ..sentences import fill_part, fill_sentence
@@ -212,7 +212,7 @@ def _compare_with_highest(
         reference_rate=highest.rate,
         ratio=count.rate / highest.rate if has_ratio else math.nan,
         interval=ratio_interval(
-            count.share, highest.share, normal_of_level(level.confidence_level)
+            count.share, highest.share, two_sided_normal_quantile(level.confidence_level)
         ),
         flagged=flagged,
         z=test.z,
