@@ -15,10 +15,9 @@ CORE = ROOT / "rust" / "fairaudit-core" / "src"
 LENSES = {"permutation", "projection", "individual", "influence", "extremes"}
 LAYERS = [
     {"errors", "literals", "progress"},
-    {"arguments", "linear_programs", "writing", "interrupts"},
+    {"arguments", "linear_programs", "writing", "interrupts", "report"},
     {"data", "datasets"},
     {"metrics", "models", "inference"},
-    {"report"},
     {"results"},
     LENSES,
     {"auditing"},

@@ -56,7 +56,7 @@ def test_every_kind_of_data(kind, tmp_path):
     cells = fa.tabulate(**given)
     assert cells.group_sizes() == KNOWN
     assert (cells.n_rows, cells.n_missing) == (9, 3)
-    assert cells.notes == [NOTE]
+    assert [note.text for note in cells.notes] == [NOTE]
     for missing in ("own", "keep_texts"):
         kept = fa.tabulate(**given, missing=missing)
         assert kept.group_sizes() == KEPT

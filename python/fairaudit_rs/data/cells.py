@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import arguments
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..literals import Missing
+from ..report.notes import Note
 from ..writing import check_target, write_file
 from .arrays import CombinationCounts, check_total
 from .bands import cut_column
@@ -108,14 +109,18 @@ class Cells:
         return int(self.count[missing[self.group]].sum()) if len(self) else 0
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Notes on texts that were read as missing, one for each sensitive feature."""
         by_feature: dict[str, list[str]] = {}
         for name, text, n in self.missing_texts:
             rows = "1 row" if n == 1 else f"{n:,} rows"
             by_feature.setdefault(name, []).append(f"{text!r} in {rows}")
         return [
-            MISSING_TEXTS_NOTE.format(name=name, texts=" and ".join(texts))
+            Note(
+                "missing-texts",
+                MISSING_TEXTS_NOTE.format(name=name, texts=" and ".join(texts)),
+                (name,),
+            )
             for name, texts in by_feature.items()
         ]
 
