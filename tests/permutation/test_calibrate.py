@@ -299,7 +299,7 @@ class TestKnownValues:
         report = report_of((y_true, y_pred, score, group), "selection_rate", gaps=[0.2])
         assert report.false_alarms.n_not_measurable == 0
         assert 0 < report.power[0].n_not_measurable < 20
-        assert any("some group had no value of selection_rate" in note for note in report.notes)
+        assert any("some group had no value of selection_rate" in text for text in report.warnings)
 
     def test_holds(self):
         report = report_of(make(), "f1")
@@ -569,7 +569,7 @@ class TestWeakNull:
         data = make()
         weak = report_of(data, "selection_rate", null="weak")
         assert weak.null == "shuffle"
-        assert any("weak null of a proportion" in note for note in weak.notes)
+        assert any("weak null of a proportion" in text for text in weak.warnings)
         assert weak.false_alarms == report_of(data, "selection_rate").false_alarms
         weight = 1.0 + np.arange(300) % 3
         assert report_of(data, "selection_rate", null="weak", sample_weight=weight).null == "weak"

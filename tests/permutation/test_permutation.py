@@ -667,7 +667,7 @@ class TestProperties:
         assert len(repr(result)) < 200
         content = result.to_dict()
         assert json.loads(json.dumps(content, allow_nan=False)) == content
-        assert content["schema_version"] == 2
+        assert content["schema_version"] == 3
         assert content["group_sizes"] == {"a": 620, "b": 550}
         frame = result.to_frame()
         assert frame["pvalue"].to_list() == [result.pvalue]

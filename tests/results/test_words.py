@@ -8,7 +8,7 @@ import pytest
 import fairaudit_rs as fa
 from fairaudit_rs.data.groups import group_name
 from fairaudit_rs.permutation import result as permutation_result
-from fairaudit_rs.report.notes import Note, fold_notes
+from fairaudit_rs.report.notes import Note, fold_notes, reason_without_numbers
 from fairaudit_rs.report.words import (
     join_names,
     note_on_disagreement,
@@ -98,6 +98,16 @@ class TestFolding:
     def test_notes_without_a_subject_stay(self):
         notes = [Note("few", f"{n} replicates") for n in range(3)]
         assert fold_notes(notes) == [note.text for note in notes]
+
+    def test_other_reasons_are_printed_one_by_one(self):
+        reasons = ["12 rows of 20", "8 rows of 20", "12 rows of 20"]
+        notes = [
+            Note("few", f"{name}: {reason}", (name,), reason=reason_without_numbers(reason))
+            for name, reason in zip("abc", reasons, strict=True)
+        ]
+        assert fold_notes(notes) == ["a: 12 rows of 20; the same of b and c (3 notes of this kind)"]
+        other = Note("few", "c: all are 0.1", ("c",), reason=reason_without_numbers("all are 0.1"))
+        assert fold_notes([*notes[:2], other]) == [note.text for note in (*notes[:2], other)]
 
     def test_equal_notes_are_one(self):
         assert fold_notes([Note("few", "few rows")] * 4) == ["few rows"]

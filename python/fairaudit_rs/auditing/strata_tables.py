@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..permutation.within_strata import (
     PairWithinStrata,
@@ -80,8 +81,10 @@ def _row(
 def notes_of_homogeneity(findings: Sequence[QuestionFinding], named: GroupNamer) -> Iterator[Note]:
     """Yield a note on the homogeneity of gaps for each binding question with strata."""
     for finding, pair, within in _stratified(findings):
-        who = " and ".join(named(finding.attribute, group.group) for group in pair.test.groups)
-        yield note_of_homogeneity(within, f"{finding.attribute}, {finding.metric}, {who}")
+        scope = f"{finding.attribute}, {finding.metric}"
+        names = tuple(named(finding.attribute, group.group) for group in pair.test.groups)
+        about = f"{scope}, {' and '.join(names)}"
+        yield note_of_homogeneity(within, about, subject=names, scope=scope)
 
 
 def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[Note]:
@@ -92,4 +95,5 @@ def notes_of_samples(findings: Sequence[QuestionFinding]) -> Iterator[Note]:
             n_rows = {group.group: group.n_rows for group in finding.tested}
             note = note_of_sample(within, n_rows)
             if note is not None:
-                yield f"{finding.attribute}, {finding.metric}: {note}"
+                scope = f"{finding.attribute}, {finding.metric}"
+                yield replace(note, text=f"{scope}: {note.text}", scope=scope)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..report.notes import Note
 from .groups import group_label, group_name
 from .integer_codes import split_ranges
 from .labels import GroupKey
@@ -35,7 +36,7 @@ class MixedClusterResolution:
     #: A mask of the rows to keep; None to keep all.
     keep: NDArray[np.bool_] | None = None
     #: Remarks for the reader of a result.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def resolve_mixed_clusters(
@@ -80,9 +81,11 @@ def resolve_mixed_clusters(
     found = f"{n_mixed:,} of {n_clusters:,} clusters have rows in more than one group"
     n_rows = int(inside.sum())
     if how == "drop":
-        note = SENTENCES["clusters_dropped"].format(found=found, n_rows=f"{n_rows:,}")
-        return MixedClusterResolution(keep=~inside, notes=(note,))
+        dropped = SENTENCES["clusters_dropped"].format(found=found, n_rows=f"{n_rows:,}")
+        return MixedClusterResolution(keep=~inside, notes=(Note("clusters-dropped", dropped),))
     pieces = cluster.astype(np.int64) * (len(keys) + 1) + np.where(inside, code + 1, 0)
-    note = SENTENCES["clusters_split"].format(found=found, n_rows=f"{n_rows:,}")
+    note = Note(
+        "clusters-split", SENTENCES["clusters_split"].format(found=found, n_rows=f"{n_rows:,}")
+    )
     split = np.unique(pieces, return_inverse=True)[1].ravel().astype(np.uint32)
     return MixedClusterResolution(cluster=split, notes=(note,))

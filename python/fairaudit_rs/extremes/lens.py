@@ -12,14 +12,13 @@ from ..data.groups import attribute_name, group_name
 from ..data.labels import Label
 from ..errors import NotMeasurableError
 from ..literals import Auto, ExtremeNull, Missing, UpperByRow
-from ..report.notes import Note
+from ..report.notes import Note, reason_without_numbers
 from .augment import NO_INTERVAL
 from .fit_tail import exceedances_of
 from .generated_tails import augment_tails, check_design, top_ups_of
 from .pairs import TailMeasurements, describe_refusals, measure_tails
 from .problem import FEWEST_ROWS
 from .question import ROW_BOUNDS, ExtremeArguments, ExtremeQuestion
-from .reasons import notes_with_reasons
 from .result import ExtremeResult, find_clearest
 from .tail import check_horizon, make_tail_fit
 
@@ -305,12 +304,10 @@ def _result_notes(
         for group in found.groups
         if (reason := group.problem.why_refused(m))
     ]
-    yield from notes_with_reasons(
-        [
-            (Note("group-not-compared", f"{name} is not compared: {reason}", (name,)), reason)
-            for name, reason in refused
-        ]
-    )
+    for name, reason in refused:
+        text = f"{name} is not compared: {reason}"
+        kind = reason_without_numbers(reason)
+        yield Note("group-not-compared", text, (name,), reason=kind)
     small = {name_of(name): n for name, n in sizes.items() if FEWEST_ROWS <= n < _LITTLE}
     if small:
         named = ", ".join(f"{name} ({n:,})" for name, n in small.items())

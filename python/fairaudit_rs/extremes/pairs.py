@@ -15,11 +15,10 @@ from ..data.groups import attribute_name, group_name
 from ..errors import NotMeasurableError
 from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import monte_carlo_pvalue
-from ..report.notes import Note
+from ..report.notes import Note, reason_without_numbers
 from .comparison import LevelComparison, compare_all, permute_levels
 from .problem import FEWEST_ROWS, TailProblem
 from .question import ROW_BOUNDS, ExtremeQuestion, GroupDiscrimination
-from .reasons import notes_with_reasons
 from .result import GroupMean, TailComparison, find_clearest
 from .search_result import PairEcd
 
@@ -176,15 +175,15 @@ def _fit_notes(groups: tuple[GroupTail, ...], attribute: str) -> list[Note]:
     for group in groups:
         for note in (*group.problem.notes, *_no_fit_notes(group.problem)):
             about.setdefault(note, []).append(group_name(group.name, attribute))
-    return notes_with_reasons(
-        [
-            (
-                replace(note, text=f"{', '.join(names)}: {note.text}", subject=tuple(names)),
-                note.text,
-            )
-            for note, names in about.items()
-        ]
-    )
+    return [
+        replace(
+            note,
+            text=f"{', '.join(names)}: {note.text}",
+            subject=tuple(names),
+            reason=reason_without_numbers(note.text),
+        )
+        for note, names in about.items()
+    ]
 
 
 def pair_ecds(

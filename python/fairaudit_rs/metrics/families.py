@@ -14,6 +14,7 @@ from .. import _native
 from ..data.cells import Cells
 from ..data.integer_codes import split_ranges
 from ..errors import ArgumentError
+from ..report.notes import Note
 from .family import MetricFamily, RowClasses, confusion_classes
 from .proportion_sums import Proportion, sum_of_proportions
 from .row_values import (
@@ -209,9 +210,10 @@ class _CalibrationFamily(MetricFamily):
     has_power = False
     why_no_intervals = "is biased upwards in small groups, so no interval of its gap covers"
     has_gap_interval = False
-    caveat = (
+    caveat = Note(
+        "biased-in-small-groups",
         "calibration_error is biased upwards in small groups, so its gap has no interval; the "
-        "test asks whether labels follow the scores in the same way"
+        "test asks whether labels follow the scores in the same way",
     )
 
     def classes(self, cells: Cells) -> tuple[RowClasses, NDArray[np.int64]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..data.cells import Cells
 from ..errors import ArgumentError
+from ..report.notes import Note
 from .proportion_sums import Proportion
 from .row_values import Columns, Floats, RowValues
 
@@ -61,7 +62,7 @@ class MetricFamily:
     #: Whether the gap of two groups can have an interval.
     has_gap_interval: ClassVar[bool] = True
     #: A note for every test of the metric.
-    caveat: ClassVar[str | None] = None
+    caveat: ClassVar[Note | None] = None
 
     def __init__(self, metric: Any) -> None:
         #: A `Metric`; its module imports this one, so the type is not named here.

@@ -22,7 +22,7 @@ from ..report.notes import Note
 from ..report.words import join_names, row_count
 from ..results.result import Result
 from ..results.verdict import rejects_at
-from .excluded_groups import ExcludedGroup, note_on_excluded
+from .excluded_groups import ExcludedGroup, notes_on_excluded
 from .outcome import Procedure, run_test
 from .problem import Problem
 from .question import PermutationQuestion, named_columns, prepare_question, split_strata
@@ -326,7 +326,7 @@ min_group_size, studentize, strata, clusters, sample_weight, score_bins, pos_lab
         equal.null,
         n_resamples,
         seed,
-        tuple(_notes(question, rates, equal.note)),
+        tuple(_calibration_notes(question, rates, equal.note)),
         attribute_name(question.features),
         question.left_out,
     )
@@ -414,15 +414,18 @@ def _gaps(gaps: Sequence[float]) -> list[float]:
     return [float(gap) for gap in listed]
 
 
-def _notes(
-    question: PermutationQuestion, rates: Sequence[RejectionRate], note: str | None
-) -> list[str]:
-    left_out = [note_on_excluded(question.left_out)] if question.left_out else []
-    notes = [*([note] if note else []), *question.notes, *left_out, *question.problem.notes]
+def _calibration_notes(
+    question: PermutationQuestion, rates: Sequence[RejectionRate], note: Note | None
+) -> list[Note]:
+    notes = [*([note] if note else []), *question.notes]
+    notes += [*notes_on_excluded(question.left_out), *question.problem.notes]
     unmeasured = max(rate.n_not_measurable for rate in rates)
     if unmeasured:
         notes.append(
-            f"in up to {unmeasured:,} audits some group had no value of "
-            f"{question.problem.metric.name}; they count as not rejected"
+            Note(
+                "audits-without-value",
+                f"in up to {unmeasured:,} audits some group had no value of "
+                f"{question.problem.metric.name}; they count as not rejected",
+            )
         )
     return notes

@@ -15,6 +15,7 @@ from ..inference.multiplicity import adjust_pvalues
 from ..literals import Alternative, Missing, PlainAdjustment, Undefined
 from ..metrics.metric import AnyMetric
 from ..progress import Progress
+from ..report.notes import Note
 from .model_comparison import GapChange, ModelComparison, ModelValue, clearest_pair
 from .paired_question import PairedQuestion, ReplicateOptions, prepare_paired_question
 
@@ -194,7 +195,7 @@ def compare_models(
         group_sizes={names[i]: problem.n_rows[i] for i in question.order},
         seed=checked.seed,
         engine=problem.engine,
-        notes=tuple(_warnings(question, comparisons)),
+        notes=tuple(_comparison_notes(question, comparisons)),
         metric=problem.metric.name,
         comparisons=comparisons,
         values=tuple(_value(question, i, level) for i in question.order),
@@ -225,23 +226,28 @@ def _value(question: PairedQuestion, position: int, level: float) -> ModelValue:
     )
 
 
-def _warnings(
+def _comparison_notes(
     question: PairedQuestion,
     comparisons: Sequence[GapChange],
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """Yield the remarks on the numbers."""
     problem = question.problem
     name_of = dict(zip(map(group_label, problem.keys), problem.names, strict=True))
     yield from question.notes_of_rows()
     for comparison in comparisons:
-        who = f"{name_of[comparison.first]} minus {name_of[comparison.second]}"
+        pair = name_of[comparison.first], name_of[comparison.second]
+        who = " minus ".join(pair)
         if comparison.turned:
-            yield (
-                f"the gap of {who} changes its sign: the sizes of gaps on two sides are compared"
+            yield Note(
+                "gap-changes-sign",
+                f"the gap of {who} changes its sign: the sizes of gaps on two sides are compared",
+                pair,
             )
         if math.isnan(comparison.pvalue):
-            yield (
+            yield Note(
+                "change-does-not-vary",
                 f"nothing is shown about the gap of {who}: {problem.metric.name}, or its change, "
-                "does not vary within one of them"
+                "does not vary within one of them",
+                pair,
             )
     yield from problem.notes()

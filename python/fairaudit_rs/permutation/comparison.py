@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -17,6 +17,8 @@ from ..inference.multiplicity import adjust_pvalues
 from ..inference.pvalues import SMALLEST_PVALUE, anytime_pvalue, monte_carlo_pvalue
 from ..literals import Adjustment, Engine, GapInterval
 from ..progress import ADVICE, Progress
+from ..report.notes import Note
+from ..report.shared_notes import no_pvalue_note, smallest_pvalue_note
 from ..results.verdict import rejects_at
 from .gap_intervals import GapIntervals
 from .outcome import OMNIBUS_SERIES, Outcome, Procedure, run_test
@@ -194,8 +196,13 @@ def compare_groups(
         group_sizes=dict(zip(map(group_label, problem.keys), problem.n_rows, strict=False)),
         seed=settings.seed,
         engine=test.engine,
-        notes=tuple(
-            _warnings(question, intervals.notes, test, tests, adjust, confidence_interval, plan)
+        notes=(
+            *question.notes_of_rows(),
+            *problem.notes,
+            *question.notes_of_strata(),
+            *intervals.notes,
+            *_notes_of_tests(question, test, tests, plan),
+            *_notes_of_numbers(question, test, tests, adjust, confidence_interval, plan),
         ),
         metric=problem.metric.name,
         values=group_values(problem, level),
@@ -259,58 +266,94 @@ def group_values(problem: Problem, level: float) -> tuple[GroupValue, ...]:
     )
 
 
-def _warnings(
+def _notes_of_tests(
+    question: PermutationQuestion, test: Outcome, tests: Sequence[Outcome], plan: Procedure
+) -> list[Note]:
+    """Return the notes on the methods of tests, and on missing p-values."""
+    problem = question.problem
+    outcomes = (*tests, test)
+    notes = list(dict.fromkeys(note for outcome in outcomes for note in outcome.notes))
+    reasons = dict.fromkeys(o.withheld for o in outcomes if o.withheld is not None)
+    notes += [
+        replace(no_pvalue_note(reason.text), subject=reason.subject, reason=reason.kind)
+        for reason in reasons
+    ]
+    if problem.scaling == "corrected" and len(problem.keys) > 2 and test.engine != "melded":
+        notes.append(
+            Note(
+                "omnibus-not-corrected",
+                "the test of all groups together is not corrected for skewness; those of pairs are",
+            )
+        )
+    if problem.scaling in ("none", "shared"):
+        notes.append(
+            Note(
+                "not-studentized",
+                "the statistic is not studentized in every replicate: the test can reject far too "
+                "often when the groups differ in anything but the metric",
+            )
+        )
+    return notes
+
+
+def _notes_of_numbers(
     question: PermutationQuestion,
-    notes_of_intervals: Sequence[str],
     test: Outcome,
     tests: Sequence[Outcome],
     adjust: str,
     interval: tuple[float, float],
     plan: Procedure,
-) -> list[str]:
-    """Return the remarks on the numbers."""
+) -> Iterator[Note]:
+    """Yield the notes on the estimate, the p-value and the number of replicates."""
     problem = question.problem
     name, alpha = problem.metric.name, 1 - plan.level
-    warnings = question.notes_of_rows()
-    notes_of_tests = dict.fromkeys(note for outcome in (*tests, test) for note in outcome.notes)
-    warnings += [*problem.notes, *question.notes_of_strata(), *notes_of_intervals, *notes_of_tests]
-    withheld = dict.fromkeys(o.inconclusive for o in (*tests, test) if o.inconclusive)
-    warnings += [f"no p-value: {reason}" for reason in withheld]
-    if problem.scaling == "corrected" and len(problem.keys) > 2 and test.engine != "melded":
-        warnings.append(
-            "the test of all groups together is not corrected for skewness; those of pairs are"
-        )
-    if problem.scaling in ("none", "shared"):
-        warnings.append(
-            "the statistic is not studentized in every replicate: the test can reject far too "
-            "often when the groups differ in anything but the metric"
-        )
     if len(problem.keys) > 2:
-        warnings.append(
+        yield Note(
+            "largest-gap-without-standard-error",
             "the largest gap of several groups has no standard error"
             + (
                 ""
                 if math.isnan(interval[0])
                 else "; its interval comes from Bonferroni intervals of all pairs, those of single "
                 "pairs are not simultaneous"
-            )
+            ),
         )
     if problem.metric.kind.caveat is not None:
-        warnings.append(problem.metric.kind.caveat)
+        yield problem.metric.kind.caveat
     certain = problem.certain_groups()
     if certain and problem.is_studentized:
-        warnings.append(
+        yield Note(
+            "constant-metric",
             f"{name} does not vary at all within {', '.join(certain[:5])}: its standard error is 0 "
-            "and says nothing, and the test can have little power"
+            "and says nothing, and the test can have little power",
+            tuple(certain),
         )
     share = max(outcome.undefined_share for outcome in (test, *tests))
     if share > _MANY_UNDEFINED:
-        warnings.append(
+        yield Note(
+            "permutations-without-value",
             f"{100 * share:.3g} % of the permutations give {name} no value in some group and "
-            "count as extreme"
+            "count as extreme",
         )
     if test.pvalue == SMALLEST_PVALUE:
-        warnings.append("p is below the smallest number that can be told from 0")
+        yield smallest_pvalue_note()
+    yield from _notes_of_few_replicates(test, tests, adjust, plan)
+    low, high = interval
+    outside = low > 0 or high < 0
+    differ = outside != rejects_at(test.pvalue, alpha) and test.withheld is None
+    if len(problem.keys) == 2 and not math.isnan(low) and differ:
+        yield Note(
+            "interval-and-test-disagree",
+            "the interval and the test disagree about 0: they are different methods, and this "
+            "gap lies at the margin of both",
+        )
+
+
+def _notes_of_few_replicates(
+    test: Outcome, tests: Sequence[Outcome], adjust: str, plan: Procedure
+) -> Iterator[Note]:
+    """Yield the note that the replicates are too few for any test to reject."""
+    alpha = 1 - plan.level
     drawn = [outcome for outcome in tests if outcome.engine != "exact"]
     n = plan.n_resamples
     alone = anytime_pvalue(0, n) if plan.adaptive else monte_carlo_pvalue(0, n)
@@ -319,22 +362,15 @@ def _warnings(
     least = many * alone
     # If all pairs are exact, only the test of all groups has replicates.
     drawn = drawn or ([test] if test.engine != "exact" else [])
-    if drawn and not rejects_at(least, alpha):
-        enough = math.ceil((1 + n) * least / alpha)
-        of_pairs = len(tests) > 1 and drawn[0] is not test
-        pairs = f"{len(tests):,} pairs with " if of_pairs else ""
-        each = " each" if pairs else ""
-        after = " after adjustment" if pairs else ""
-        warnings.append(
-            f"{pairs}{n:,} replicates{each}: no drawn test alone can reach {alpha:.3g}{after}; "
-            f"raise n_resamples to {enough:,} or more"
-        )
-    low, high = interval
-    outside = low > 0 or high < 0
-    differ = outside != rejects_at(test.pvalue, alpha) and test.inconclusive is None
-    if len(problem.keys) == 2 and not math.isnan(low) and differ:
-        warnings.append(
-            "the interval and the test disagree about 0: they are different methods, and this "
-            "gap lies at the margin of both"
-        )
-    return warnings
+    if not drawn or rejects_at(least, alpha):
+        return
+    enough = math.ceil((1 + n) * least / alpha)
+    of_pairs = len(tests) > 1 and drawn[0] is not test
+    pairs = f"{len(tests):,} pairs with " if of_pairs else ""
+    each = " each" if pairs else ""
+    after = " after adjustment" if pairs else ""
+    yield Note(
+        "few-replicates",
+        f"{pairs}{n:,} replicates{each}: no drawn test alone can reach {alpha:.3g}{after}; "
+        f"raise n_resamples to {enough:,} or more",
+    )

@@ -23,6 +23,7 @@ from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.family import RowClasses
 from ..metrics.metric import Metric
 from ..metrics.row_values import fewer_of_labels
+from ..report.notes import Note
 from .formulas import FormulaMethod, MantelHaenszelMethod
 from .labelled_problem import LabelledProblem
 from .problem import Gap
@@ -136,8 +137,11 @@ class ClassCountProblem(LabelledProblem):
         if self.is_proportion:
             return ShuffledGroups(
                 self.test(),
-                f"groups with one {self.metric.name} are equal in law: the weak null of a "
-                "proportion of rows that count the same is the shuffle",
+                Note(
+                    "weak-null-is-shuffle",
+                    f"groups with one {self.metric.name} are equal in law: the weak null of a "
+                    "proportion of rows that count the same is the shuffle",
+                ),
             )
         return ResampledValues(self._centred())
 
@@ -228,9 +232,12 @@ class CountProblem(ClassCountProblem):
         return int(counts[positive].sum()), int(counts[~positive].sum())
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the numbers."""
-        ties = "scores within one bin count as tied; more bins or the scores themselves tell more"
+        ties = Note(
+            "binned-scores",
+            "scores within one bin count as tied; more bins or the scores themselves tell more",
+        )
         return (*self.notes_of_few(), *self.notes_of_strata(), *([ties] if self.binned else []))
 
     @property

@@ -24,7 +24,13 @@ from ..metrics.metric import AnyMetric
 from ..report.words import number, numbers, p_text
 from ..results.verdict import rejects_at
 from .comparison import group_values
-from .estimates import IntervalBuilder, draw_replicates, drawn_pairs, method_of, warnings_of
+from .estimates import (
+    IntervalBuilder,
+    draw_replicates,
+    drawn_pairs,
+    method_of,
+    notes_of_intervals,
+)
 from .excluded_groups import ExcludedGroup, with_left_out
 from .question import named_columns, prepare_question, within_strata
 from .result import GroupValue
@@ -445,12 +451,12 @@ def equivalence_test(
         formula=maker.formula if bootstrap is None else None,
         bootstrap=bootstrap,
     )
-    comparisons, notes = [], []
+    comparisons, untestable = [], []
     for pair in question.pairs:
         entry = maker.gap(pair, names) if scale == "difference" else maker.ratio(pair, names)
         margins = tests.test_pair(pair, margin)
         if math.isnan(margins.statistic):
-            notes.append(tests.explain_untestable(pair))
+            untestable.append(pair)
         comparisons.append(
             EquivalenceComparison(
                 first=entry.first,
@@ -474,7 +480,10 @@ def equivalence_test(
         group_sizes=dict(zip(names, problem.n_rows, strict=True)),
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
-        notes=(*warnings_of(question, bootstrap, maker), *notes),
+        notes=(
+            *notes_of_intervals(question, bootstrap, maker),
+            *tests.notes_on_untestable(untestable),
+        ),
         metric=problem.metric.name,
         margin=margin,
         scale=scale,

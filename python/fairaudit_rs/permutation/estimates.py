@@ -23,6 +23,7 @@ from ..inference.intervals import (
     simultaneous_factor,
 )
 from ..progress import Progress
+from ..report.notes import Note
 from .formulas import FormulaMethod, log_ratios, normal_interval, safe_exp
 from .inversion import InversionMethod
 from .problem import BOOTSTRAP_METHODS, Problem
@@ -212,7 +213,7 @@ class IntervalBuilder:
             confidence_interval=interval,
         )
 
-    def ratio_notes(self) -> Iterator[str]:
+    def ratio_notes(self) -> Iterator[Note]:
         """Yield a note on ratios without an interval or standard error."""
         named = zip(self.problem.names, self.problem.evaluations, strict=True)
         below = [(name, entry.value) for name, entry in named if not entry.value > 0]
@@ -220,25 +221,30 @@ class IntervalBuilder:
             return
         metric = self.problem.metric.name
         who = ", ".join(f"{value:.3g} in {name}" for name, value in below[:5])
+        groups = tuple(name for name, _ in below)
         if self.bootstrap is None and self.formula.allows_ratio_of_zero:
             both = "; that of two groups at 0 is unknown" if len(below) > 1 else ""
-            yield f"{metric} is {who}: a ratio with it has no standard error{both}"
+            text = f"{metric} is {who}: a ratio with it has no standard error{both}"
+            yield Note("ratio-without-standard-error", text, groups)
         else:
-            yield (
+            yield Note(
+                "ratio-without-interval",
                 f"{metric} is {who}: a ratio with it has no interval, for which both values must "
-                "be above 0"
+                "be above 0",
+                groups,
             )
 
-    def notes_of_values(self, has_ratios: bool) -> Iterator[str]:
+    def notes_of_values(self, has_ratios: bool) -> Iterator[Note]:
         """Yield the note that values are over all rows while gaps are within strata."""
         shown = (
             self.problem.shown_method(self.method) if self.drawn is None else self.drawn.method_name
         )
         what = "gaps and ratios" if has_ratios else "gaps"
-        yield (
+        yield Note(
+            "values-of-all-rows",
             f"{what} are those within strata; values are crude, of all rows of a group ({shown} "
             "intervals), so a gap need not be the difference of two of them"
-            f"{'' if has_ratios else ', and ratios are not given'}"
+            f"{'' if has_ratios else ', and ratios are not given'}",
         )
         if self.method == "mover":
             yield from self.problem.notes_of_limits()
@@ -274,33 +280,34 @@ def _clip(interval: Interval, low: float, high: float) -> Interval:
     return max(interval[0], low), min(interval[1], high)
 
 
-def _notes_of_unknown_gaps(question: PermutationQuestion) -> Iterator[str]:
+def _notes_of_unknown_gaps(question: PermutationQuestion) -> Iterator[Note]:
     """Yield a note on gaps within strata that have no standard error."""
     problem = question.problem
     errors = {pair: problem.gap(pair).standard_error for pair in question.pairs}
-    unknown = [
-        " and ".join(problem.names[i] for i in pair)
-        for pair, error in errors.items()
-        if math.isnan(error)
-    ]
-    if unknown:
-        yield (
+    pairs = [pair for pair, error in errors.items() if math.isnan(error)]
+    if pairs:
+        unknown = [" and ".join(problem.names[i] for i in pair) for pair in pairs]
+        yield Note(
+            "gap-without-standard-error",
             f"the gap of {'; '.join(unknown)} within strata has no standard error: they share no "
-            "stratum, or a group of one row in one stratum alone, whose spread nothing tells"
+            "stratum, or a group of one row in one stratum alone, whose spread nothing tells",
+            tuple(dict.fromkeys(problem.names[i] for pair in pairs for i in pair)),
         )
 
 
-def warnings_of(
+def notes_of_intervals(
     question: PermutationQuestion, bootstrap: Bootstrap | None, maker: IntervalBuilder
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """Yield the remarks on the intervals."""
     problem = question.problem
     yield from question.notes_of_rows()
     yield from problem.notes
     if question.unused_strata:
-        yield (
+        yield Note(
+            "ignored-strata",
             f"the strata of the cells ({', '.join(question.unused_strata)}) play no part: gaps "
-            "are those of all rows"
+            "are those of all rows",
+            question.unused_strata,
         )
     if problem.stratified:
         yield from _notes_of_unknown_gaps(question)
@@ -308,34 +315,43 @@ def warnings_of(
     if bootstrap is not None:
         enough = math.ceil(2 / (1 - maker.level) - 1 - 1e-9)
         if len(bootstrap.values) < enough:
-            yield (
+            yield Note(
+                "few-replicates-for-intervals",
                 f"{len(bootstrap.values):,} replicates are too few for intervals of this level, "
-                f"whose ends are unknown; raise n_resamples to {enough:,} or more"
+                f"whose ends are unknown; raise n_resamples to {enough:,} or more",
             )
     if maker.method == "studentized" and bootstrap is not None:
         share = float((bootstrap.variances == 0).any(axis=1).mean())
         if share > _MANY_UNDEFINED:
             others = [word for word in problem.interval_methods() if word != "studentized"]
-            yield (
+            yield Note(
+                "replicates-without-variation",
                 f"{100 * share:.3g} % of the replicates do not vary at all within some group: they "
                 "lie far out, so that intervals can be too wide and a p-value stays above that "
-                f"share, whatever n_resamples is; method {others[0]!r} needs no replicates"
+                f"share, whatever n_resamples is; method {others[0]!r} needs no replicates",
             )
     if bootstrap is not None and bootstrap.undefined_share() > _MANY_UNDEFINED:
-        yield (
+        yield Note(
+            "replicates-without-value",
             f"{100 * bootstrap.undefined_share():.3g} % of the replicates give "
-            f"{problem.metric.name} no value in some group and widen the intervals"
+            f"{problem.metric.name} no value in some group and widen the intervals",
         )
     if maker.method == "mover":
         yield from problem.notes_of_limits()
-    knows_range = maker.drawn is not None and problem.melding_note is not None
-    if knows_range:
-        yield str(problem.melding_note)
+    melding_note = None if maker.drawn is None else problem.melding_note
+    if melding_note is not None:
+        yield melding_note
     certain = problem.certain_groups()
-    if certain and not knows_range and maker.method not in ("score", "mover", "mantel-haenszel"):
-        yield (
+    copes = maker.method in ("score", "mover", "mantel-haenszel") or melding_note is not None
+    if certain and not copes:
+        yield Note(
+            "constant-metric-and-intervals",
             f"{problem.metric.name} does not vary at all within {', '.join(certain[:5])}: a gap "
-            "whose standard error is 0 has no interval, others are too short"
+            "whose standard error is 0 has no interval, others are too short",
+            tuple(certain),
         )
     if maker.method == "percentile":
-        yield "percentile intervals are for comparison: they cover less than they say"
+        yield Note(
+            "percentile-intervals",
+            "percentile intervals are for comparison: they cover less than they say",
+        )

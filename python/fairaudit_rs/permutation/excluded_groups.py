@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from ..data.groups import group_label, group_name
 from ..data.labels import GroupKey
 from ..errors import ArgumentTypeError, NotMeasurableError
+from ..report.notes import Note
 
 ProblemT = TypeVar("ProblemT")
 
@@ -105,9 +106,12 @@ def refuse_groups(
     )
 
 
-def note_on_excluded(left_out: Sequence[ExcludedGroup]) -> str:
-    """Return the note of a result on its excluded groups."""
-    return f"left out: {_list_excluded(left_out)}"
+def notes_on_excluded(left_out: Sequence[ExcludedGroup]) -> list[Note]:
+    """Return the note of a result on its excluded groups; no note if there are none."""
+    if not left_out:
+        return []
+    names = tuple(group_name(group.group) for group in left_out)
+    return [Note("excluded-groups", f"left out: {_list_excluded(left_out)}", names)]
 
 
 def _list_excluded(excluded: Sequence[ExcludedGroup]) -> str:

@@ -40,6 +40,7 @@ from ..inference.pvalues import (
 )
 from ..inference.score import ScoreStatistic
 from ..inference.tolerance import UNKNOWN, TolerancePValues
+from .reasons import WithholdingReason
 
 
 class GroupDifference(Protocol):
@@ -180,7 +181,7 @@ class FormulaMethod(ABC):
         """Return whether ratios with a group value of 0 have an interval."""
         return False
 
-    def reason_unknown(self, pair: Pair) -> str | None:
+    def reason_unknown(self, pair: Pair) -> WithholdingReason | None:
         """Return why a gap cannot be tested, apart from a lack of variation; None if it can."""
         del pair
         return None

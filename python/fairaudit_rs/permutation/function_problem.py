@@ -17,6 +17,7 @@ from ..data.tables import MAX_DECISION_VALUES
 from ..errors import ArgumentError
 from ..inference.intervals import Bootstrap, Pair
 from ..metrics.metric import Metric
+from ..report.notes import Note
 from .function_run import FunctionRun
 from .problem import Gap, Problem
 from .units import group_codes, make_units, positions_of
@@ -82,17 +83,25 @@ class FunctionProblem(Problem):
         )
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the numbers."""
         notes = []
         if any(math.isnan(entry.variance) for entry in self.evaluations):
             notes.append(
-                f"some bootstrap samples of a group have no value of {self.metric.name}, so there "
-                "is no standard error"
+                Note(
+                    "no-standard-error",
+                    "some bootstrap samples of a group have no value of "
+                    f"{self.metric.name}, so there is no standard error",
+                    tuple(
+                        name
+                        for name, entry in zip(self.names, self.evaluations, strict=True)
+                        if math.isnan(entry.variance)
+                    ),
+                )
             )
         return (*notes, *self.notes_of_strata())
 
-    def notes_of_strata(self) -> list[str]:
+    def notes_of_strata(self) -> list[Note]:
         """Return a note on unused strata."""
         run = self.test()
         if run.stratum is None:
@@ -102,8 +111,11 @@ class FunctionProblem(Problem):
         if n == used:
             return []
         return [
-            f"{n - used:,} of {n:,} strata hold no value of {self.metric.name} in every group, or "
-            "only one row of one, and take no part"
+            Note(
+                "strata-without-every-group",
+                f"{n - used:,} of {n:,} strata hold no value of {self.metric.name} in every "
+                "group, or only one row of one, and take no part",
+            )
         ]
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _native
 from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, range_of_pairs
+from ..report.notes import Note
 from .outcome import Outcome, Procedure, run_test
 from .problem import BOOTSTRAP_METHODS, Problem
 from .skewness import drop_unsupported_end, invert_test
@@ -34,7 +35,7 @@ class GapIntervals:
     """The intervals of a metric, or of the components of a joint criterion (Bonferroni)."""
 
     parts: tuple[_MetricIntervals, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     procedure: Procedure
     alternative: str
     level: float
@@ -62,15 +63,14 @@ class GapIntervals:
                 )
                 procedure.progress.finish(drawn=True)
             parts.append(_MetricIntervals(part, method, replicates))
-        notes = [
-            note
+        notes = problem.collect_notes(
+            (intervals.problem, intervals.problem.notes_of_limits())
             for intervals in parts
             if intervals.method == "mover"
-            for note in intervals.problem.notes_of_limits()
-        ]
+        )
         return cls(
             parts=tuple(parts),
-            notes=tuple(notes),
+            notes=notes,
             procedure=procedure,
             alternative=alternative,
             level=level,

@@ -20,7 +20,7 @@ from .estimates import (
     draw_replicates,
     drawn_pairs,
     method_of,
-    warnings_of,
+    notes_of_intervals,
 )
 from .excluded_groups import ExcludedGroup, with_left_out
 from .question import named_columns, prepare_question, within_strata
@@ -367,7 +367,7 @@ def intervals(
         seed=seed,
         engine=problem.drawing_engine if bootstrap or drawn else "formula",
         notes=(
-            *warnings_of(question, bootstrap, maker),
+            *notes_of_intervals(question, bootstrap, maker),
             *notes,
             *(maker.ratio_notes() if problem.has_ratios else ()),
             *(() if marginal is None else of_values.notes_of_values(problem.has_ratios)),

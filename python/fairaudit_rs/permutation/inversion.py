@@ -25,6 +25,7 @@ from ..inference.intervals import (
 from ..inference.pvalues import monte_carlo_pvalue, standardize_gap
 from ..inference.tolerance import TolerancePValues
 from ..progress import Progress
+from ..report.notes import Note
 from .formulas import (
     UNKNOWN_MARGIN_TEST,
     FormulaMethod,
@@ -33,6 +34,7 @@ from .formulas import (
     log_ratios,
     safe_exp,
 )
+from .reasons import WithholdingReason
 from .skewness import drop_unsupported_end, invert_test
 from .stratified_ratio_tests import RatioTests
 
@@ -168,7 +170,7 @@ class InversionMethod(FormulaMethod):
         low, high = self._ratios(pair).interval(level)
         return math.log(low) if low > 0 else -math.inf, math.log(high)
 
-    def reason_unknown(self, pair: Pair) -> str | None:
+    def reason_unknown(self, pair: Pair) -> WithholdingReason | None:
         """Return why a gap cannot be tested, such as a group without its extreme values."""
         if self._melded(pair) is not None:
             return None
@@ -177,13 +179,18 @@ class InversionMethod(FormulaMethod):
         return self._reasons[pair]
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Notes on intervals that are unknown or too short."""
         names = self.problem.names
+        reasons = {pair: reason for pair, reason in self._reasons.items() if reason is not None}
         return [
-            f"interval of {names[i]} and {names[j]}: {reason}"
-            for (i, j), reason in self._reasons.items()
-            if reason is not None
+            Note(
+                "interval-unknown",
+                f"interval of {names[i]} and {names[j]}: {reason}",
+                (names[i], names[j]),
+                reason=reason.kind,
+            )
+            for (i, j), reason in reasons.items()
         ]
 
     # -- replicates --------------------------------------------------------------------------
@@ -197,7 +204,7 @@ class InversionMethod(FormulaMethod):
         return {}
 
     @cached_property
-    def _reasons(self) -> dict[Pair, str | None]:
+    def _reasons(self) -> dict[Pair, WithholdingReason | None]:
         return {}
 
     def _replicates_of(self, pair: Pair) -> _native.Shifts:

@@ -11,6 +11,7 @@ from ..data.groups import group_label
 from ..errors import ArgumentError, NotMeasurableError
 from ..inference.intervals import Bootstrap, Pair
 from ..metrics.metric import Metric
+from ..report.notes import Note
 from .counts import ClassCountProblem, CountProblem
 from .problem import Gap
 
@@ -71,9 +72,9 @@ class JointProblem(ClassCountProblem):
         """None: the components have their own notes on few rows."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the numbers."""
-        return tuple(dict.fromkeys(note for part in self.components for note in part.notes))
+        return self.collect_notes((part, part.notes) for part in self.components)
 
     @property
     def why_undirected(self) -> str | None:

@@ -39,6 +39,7 @@ from ..inference.clusters import ClusteredRatio
 from ..inference.intervals import NO_INTERVAL, Interval, Pair
 from ..metrics.metric import Metric
 from ..metrics.row_values import Columns, RatioValues
+from ..report.notes import Note
 from .skewness import rounded_up
 
 #: With a longer reach (see above) a mean has too few rows near one end of its range: some 8 events.
@@ -286,28 +287,33 @@ class MeldingInputs:
         few = not self.clusters or has_few(self.clusters[group], self._size)
         return few and self.reaches[group] > LONGEST_REACH
 
-    def note(self, name: str, groups: Sequence[str]) -> str:
+    def note(self, name: str, groups: Sequence[str]) -> Note:
         """Return the note on tests and intervals that use these limits."""
         if self.clusters:
             return self._note_of_clusters(name, groups)
         if self.method == "poisson-binomial":
-            return SENTENCES["few_events"].format(metric=name)
+            return Note("few-events", SENTENCES["few_events"].format(metric=name))
         low, high = self.bounds
         why = "rows have weights" if self.always else "few rows of a group are near one end of it"
-        return SENTENCES["known_range"].format(
+        text = SENTENCES["known_range"].format(
             metric=name, low=f"{low:.4g}", high=f"{high:.4g}", reason=why
         )
+        return Note("known-range", text)
 
-    def _note_of_clusters(self, name: str, groups: Sequence[str]) -> str:
-        short = [
-            f"{group} ({_required(self.clusters[i], self._size)})"
+    def _note_of_clusters(self, name: str, groups: Sequence[str]) -> Note:
+        short = {
+            group: f"{group} ({_required(self.clusters[i], self._size)})"
             for i, group in enumerate(groups)
             if self._is_short(i)
-        ]
+        }
         low, high = self.bounds
-        return SENTENCES["few_clusters"].format(
-            groups=", ".join(short[:5]), metric=name, low=f"{low:.4g}", high=f"{high:.4g}"
+        text = SENTENCES["few_clusters"].format(
+            groups=", ".join(list(short.values())[:5]),
+            metric=name,
+            low=f"{low:.4g}",
+            high=f"{high:.4g}",
         )
+        return Note("few-clusters", text, tuple(short))
 
     def draw(self, draws: _native.Draws, call: _native.Call) -> MeldedLimits:
         """Draw the limits of all groups independently."""

@@ -21,10 +21,12 @@ from ..inference.pvalues import (
     standardize_gap,
 )
 from ..progress import Progress
+from ..report.notes import Note
 from ..report.words import p_text
 from ..results.verdict import rejects_at
 from .melded_limits import MeldedLimits
 from .problem import Problem
+from .reasons import WithholdingReason
 from .skewness import count_tails
 from .strata import share_strata, why_unshared
 
@@ -75,15 +77,20 @@ class Outcome:
     undefined_share: float
     null: NDArray[np.float64]
     probabilities: NDArray[np.float64] | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     #: The replicates that test any gap, for two groups of a mean or ratio.
     shifts: _native.Shifts | None = None
     #: The melded limits of all groups, if used.
     melded: MeldedLimits | None = None
     #: Why there is no verdict.
-    inconclusive: str | None = None
+    withheld: WithholdingReason | None = None
     #: 2 if the p-value is twice that of one side.
     n_sides: int = 1
+
+    @property
+    def inconclusive(self) -> str | None:
+        """Why there is no verdict, as text."""
+        return None if self.withheld is None else self.withheld.text
 
 
 def run_test(
@@ -124,7 +131,7 @@ def _no_shared_stratum(problem: Problem, procedure: Procedure, groups: Sequence[
         undefined_share=0.0,
         null=np.empty(0),
         probabilities=None,
-        inconclusive=why_unshared(problem, groups),
+        withheld=why_unshared(problem, groups),
     )
 
 
@@ -147,7 +154,7 @@ def _test_melded(
                 argument="engine",
             )
         return None
-    notes = [str(problem.melding_note)]
+    notes = _melding_notes(problem)
     if problem.unit == "clusters":
         notes += _notes_on_equal_variation(problem, procedure, groups, series)
     else:
@@ -177,6 +184,11 @@ def _test_melded(
     )
 
 
+def _melding_notes(problem: Problem) -> list[Note]:
+    """Return the note on melded limits, if there is one."""
+    return [] if problem.melding_note is None else [problem.melding_note]
+
+
 def _test_melded_together(problem: Problem, procedure: Procedure, groups: Sequence[int]) -> Outcome:
     """Test several groups with few clusters: the smallest p-value of all pairs times their number.
 
@@ -200,24 +212,31 @@ def _test_melded_together(problem: Problem, procedure: Procedure, groups: Sequen
         probabilities=None,
         melded=limits,
         notes=(
-            str(problem.melding_note),
-            f"the test of all groups takes the smallest p-value of {len(pairs):,} pairs, times "
-            "their number",
+            *_melding_notes(problem),
+            Note(
+                "smallest-of-pairs",
+                f"the test of all groups takes the smallest p-value of {len(pairs):,} pairs, times "
+                "their number",
+            ),
         ),
     )
 
 
 def _notes_on_equal_variation(
     problem: Problem, procedure: Procedure, groups: Sequence[int], series: int
-) -> list[str]:
+) -> list[Note]:
     """Return the note on the test that is valid if the clusters of both groups vary alike."""
     drawn = _test_corrected(problem, replace(procedure, engine="auto"), groups, series)
     if drawn is None or drawn.inconclusive is not None:
         return []
     first, second = (problem.names[i] for i in groups)
     return [
-        f"if the clusters of {first} and {second} vary alike, the studentized test of whole "
-        f"clusters holds: {p_text(drawn.pvalue)}"
+        Note(
+            "if-clusters-vary-alike",
+            f"if the clusters of {first} and {second} vary alike, the studentized test of whole "
+            f"clusters holds: {p_text(drawn.pvalue)}",
+            (first, second),
+        )
     ]
 
 
@@ -264,7 +283,7 @@ def _test_corrected(
         null=shifts.null_distribution() if groups == problem.everything else np.empty(0),
         probabilities=None,
         shifts=shifts,
-        inconclusive=problem.reason_to_withhold(
+        withheld=problem.reason_to_withhold(
             tuple(groups), shifts, rejects_at(pvalue, 1 - procedure.level)
         ),
         n_sides=tails.n_sides,

@@ -26,6 +26,7 @@ from ..inference.paired_differences import ChangeCounts, PairedDifference, by_sc
 from ..inference.proportions import wilson_interval
 from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.metric import Metric
+from ..report.notes import Note
 from .excluded_groups import refuse_groups
 from .model_comparison import OverallChange
 
@@ -116,13 +117,15 @@ class PairedProblem(EqualByValue, ABC):
     def overall(self, level: float) -> OverallChange:
         """Return the accuracy with both models over the compared rows, or its substitute."""
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note]:
         """Yield the remarks on the numbers."""
         same = [name for i, name in enumerate(self.names) if self.n_changed(i) == 0]
         if same:
-            yield (
+            yield Note(
+                "no-changed-decisions",
                 f"both models decide all rows that count alike in {', '.join(same[:5])}: what is "
-                "known of a change there comes from the number of rows alone"
+                "known of a change there comes from the number of rows alone",
+                tuple(same),
             )
 
     def compare(self, pair: Pair, level: float) -> PairedGap:

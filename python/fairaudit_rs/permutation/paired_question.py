@@ -19,7 +19,9 @@ from ..errors import ArgumentError
 from ..inference.intervals import Pair
 from ..metrics.metric import Metric
 from ..progress import Progress
-from .excluded_groups import ExcludedGroup, ExclusionRule, note_on_excluded
+from ..report.notes import Note
+from ..report.shared_notes import rows_without_group_note
+from .excluded_groups import ExcludedGroup, ExclusionRule, notes_on_excluded
 from .paired_cells import PairedCellProblem
 from .paired_problem import PairedProblem, PairedRateProblem, has_fixed_rows
 from .paired_rows import PairedFunctionProblem, PairedInfluenceProblem, PairedRowProblem
@@ -40,17 +42,15 @@ class PairedQuestion:
     features: tuple[str, ...]
     left_out: tuple[ExcludedGroup, ...]
     #: Remarks on how the rows were read.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
-    def notes_of_rows(self) -> list[str]:
+    def notes_of_rows(self) -> list[Note]:
         """Return notes on excluded rows and groups."""
         notes = []
         if self.n_missing:
-            notes.append(
-                f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
-                f"{' or '.join(self.features)} and belong to no group"
-            )
-        return [*notes, *self.notes, *([note_on_excluded(self.left_out)] if self.left_out else [])]
+            features = " or ".join(self.features)
+            notes.append(rows_without_group_note(self.n_missing, features, self.n_rows))
+        return [*notes, *self.notes, *notes_on_excluded(self.left_out)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from ..inference.pvalues import normal_cdf, normal_of_tail, standardize_gap
 from ..report.notes import Note
 from ..report.words import number
 from ..results.result import Result
-from .excluded_groups import ExcludedGroup, note_on_excluded
+from .excluded_groups import ExcludedGroup, notes_on_excluded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -134,8 +134,7 @@ class PowerPlan(Result):
 
     def _remarks(self) -> tuple[Note, ...]:
         """Return the remarks that are printed after the sentence."""
-        left_out = [note_on_excluded(self.left_out)] if self.left_out else []
-        return (*self.notes, *left_out)
+        return (*self.notes, *notes_on_excluded(self.left_out))
 
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,8 +29,10 @@ from ..inference.intervals import NO_INTERVAL, Bootstrap, Interval, Pair, bootst
 from ..inference.proportions import SampleProportion, newcombe_interval
 from ..inference.pvalues import two_sided_normal_quantile
 from ..metrics.metric import Metric
+from ..report.notes import Note
 from .excluded_groups import refuse_groups
 from .formulas import FORMULAS, FormulaMethod, log_ratio
+from .reasons import WithholdingReason
 from .simulated_groups import ShuffledGroups, SimulatedTests, TiltedSampler
 from .strata import notes_of_strata
 from .within_strata import PairWithinStrata, StratumValues
@@ -79,9 +81,21 @@ class Problem(EqualByValue, ABC):
         return (self,)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the numbers."""
         return ()
+
+    def collect_notes(
+        self, notes_of_parts: Iterable[tuple[Problem, Iterable[Note]]]
+    ) -> tuple[Note, ...]:
+        """Return the notes of components; of several, notes that name the metric have its scope."""
+        notes = []
+        for part, of_part in notes_of_parts:
+            name = part.metric.name
+            for note in of_part:
+                is_of_part = len(self.components) > 1 and name in note.text
+                notes.append(replace(note, scope=name) if is_of_part else note)
+        return tuple(dict.fromkeys(notes))
 
     @property
     def stratified(self) -> bool:
@@ -176,7 +190,7 @@ class Problem(EqualByValue, ABC):
         named = zip(self.names, self.evaluations, strict=True)
         return [name for name, evaluation in named if evaluation.variance == 0]
 
-    def notes_of_strata(self) -> list[str]:
+    def notes_of_strata(self) -> list[Note]:
         """Return notes on the user's strata."""
         return notes_of_strata(self)
 
@@ -242,13 +256,13 @@ class Problem(EqualByValue, ABC):
         return "rows"
 
     @property
-    def melding_note(self) -> str | None:
+    def melding_note(self) -> Note | None:
         """The note on tests and intervals that use melded limits."""
         return None
 
     def reason_to_withhold(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
-    ) -> str | None:
+    ) -> WithholdingReason | None:
         """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
         del pair, shifts, rejected
         return None
@@ -348,14 +362,18 @@ class Problem(EqualByValue, ABC):
         """Return whether MOVER is the best method for gaps and ratios."""
         return self.is_bounded
 
-    def notes_of_limits(self) -> list[str]:
+    def notes_of_limits(self) -> list[Note]:
         """Return a note on groups in which the metric has no limits."""
         bare = [n for i, n in enumerate(self.names) if not self.limited(i).is_known]
         if not bare:
             return []
         return [
-            f"{self.metric.name} does not vary in {', '.join(bare[:5])}, or is at an end of its "
-            "range: there is no interval of it or of a gap from it"
+            Note(
+                "no-limits",
+                f"{self.metric.name} does not vary in {', '.join(bare[:5])}, or is at an end of "
+                "its range: there is no interval of it or of a gap from it",
+                tuple(bare),
+            )
         ]
 
     def limited(self, position: int) -> mover.ValueWithLimits:

@@ -19,9 +19,11 @@ from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError
 from ..literals import Undefined
 from ..metrics.metric import Metric
+from ..report.notes import Note
+from ..report.shared_notes import rows_without_group_note
 from .correlation import CorrelationProblem
 from .counts import CountProblem
-from .excluded_groups import ExcludedGroup, ExclusionRule, check_unused, note_on_excluded
+from .excluded_groups import ExcludedGroup, ExclusionRule, check_unused, notes_on_excluded
 from .function_problem import FunctionProblem
 from .joint_problem import JointProblem
 from .problem import Problem
@@ -56,7 +58,7 @@ class PermutationQuestion:
     #: Groups that are not compared.
     left_out: tuple[ExcludedGroup, ...] = ()
     #: Remarks on how the rows were read.
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     #: For gaps within the user's strata: the problem over all rows, without strata.
     marginal: Problem | None = None
     #: The total weight of each group, if weighted rows are excluded; else None.
@@ -70,7 +72,7 @@ class PermutationQuestion:
         values = (self.problem.within_strata(pair) for pair in self.pairs)
         return tuple(pair for pair in values if pair is not None)
 
-    def notes_of_strata(self) -> list[str]:
+    def notes_of_strata(self) -> list[Note]:
         """Return notes on whether the gaps of pairs are the same in all strata."""
 
         def named(group: Any) -> str:
@@ -84,10 +86,10 @@ class PermutationQuestion:
         if len(reported) > 1:
             # Report only the pair with the smallest p-value, adjusted for all pairs.
             reported = sorted(known, key=lambda strata: strata.homogeneity.pvalue)[:1]
-        notes = [
-            note_of_homogeneity(pair, f"{named(pair.first)} and {named(pair.second)}", len(known))
-            for pair in reported
-        ]
+        notes = []
+        for pair in reported:
+            who = named(pair.first), named(pair.second)
+            notes.append(note_of_homogeneity(pair, " and ".join(who), len(known), subject=who))
         n_rows = dict(zip(map(group_label, self.problem.keys), self.problem.n_rows, strict=True))
         of_sample = note_of_sample(within, n_rows, only_varying=True)
         return notes if of_sample is None else [*notes, of_sample]
@@ -111,16 +113,14 @@ class PermutationQuestion:
         """The random stream of each pair; by default, after that of all groups."""
         return self.series or tuple(range(1, 1 + len(self.pairs)))
 
-    def notes_of_rows(self) -> list[str]:
+    def notes_of_rows(self) -> list[Note]:
         """Return notes on excluded rows and groups."""
         notes = []
         if self.n_missing:
-            part = "belong to no group" if self.problem.keys else "take no part"
-            notes.append(
-                f"{self.n_missing:,} of {self.n_rows:,} rows have no value of "
-                f"{' or '.join(self.features)} and {part}"
-            )
-        return [*notes, *self.notes, *([note_on_excluded(self.left_out)] if self.left_out else [])]
+            effect = "belong to no group" if self.problem.keys else "take no part"
+            features = " or ".join(self.features)
+            notes.append(rows_without_group_note(self.n_missing, features, self.n_rows, effect))
+        return [*notes, *self.notes, *notes_on_excluded(self.left_out)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ def prepare_question(
         check_unused(checked.undefined, checked.min_group_size, why)
         return _correlation(reading, groups, reference, scaling)
     cells = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if reads == "scores" and not weighted:
         cells = reading.score_levels()
     elif reads == "classes" and not weighted:

@@ -22,8 +22,10 @@ from ..inference.intervals import Bootstrap, Interval, Pair
 from ..metrics.family import confusion_classes
 from ..metrics.metric import Metric
 from ..metrics.row_values import RatioValues, RowValues, fewer_of_labels
+from ..report.notes import Note
 from .labelled_problem import LabelledProblem
 from .melded_limits import FEWEST_DEVIATING, MeldingInputs, melding_of
+from .reasons import WithholdingReason
 from .row_strata import homogeneity_of_rows, rows_by_stratum
 from .simulated_groups import (
     ResampledValues,
@@ -195,20 +197,25 @@ class RowProblem(LabelledProblem):
         return ("inversion", *methods) if self._prefers_inversion else methods
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """Notes on the numbers."""
         notes = []
         if self.scaling != "corrected":
             notes = [
-                f"{name} has {n} clusters: with fewer than {FEW_CLUSTERS} "
-                "standard errors are too small and the interval is too short; the test "
-                "recomputes them in every replicate"
+                Note(
+                    "short-intervals-of-clusters",
+                    f"{name} has {n} clusters: with fewer than {FEW_CLUSTERS} "
+                    "standard errors are too small and the interval is too short; the test "
+                    "recomputes them in every replicate",
+                    (name,),
+                )
                 for name, n in zip(self.names, self._n_clusters, strict=False)
                 if n < FEW_CLUSTERS
             ]
         for name, ratio in zip(self.names, self.clustered, strict=False):
             if ratio.effective < FEW_CLUSTERS / 2:
-                notes.append(f"the clusters of {name} are worth {ratio.effective:.3g} of one size")
+                worth = f"the clusters of {name} are worth {ratio.effective:.3g} of one size"
+                notes.append(Note("unequal-clusters", worth, (name,)))
         notes += self.notes_of_strata()
         return (*notes, *self.notes_of_few())
 
@@ -320,7 +327,7 @@ class RowProblem(LabelledProblem):
         return None if self._melding is None else self._melding.method
 
     @property
-    def melding_note(self) -> str | None:
+    def melding_note(self) -> Note | None:
         """The note on tests and intervals that use melded limits."""
         return None if self._melding is None else self._melding.note(self.metric.name, self.names)
 
@@ -345,16 +352,21 @@ class RowProblem(LabelledProblem):
 
     def reason_to_withhold(
         self, pair: Sequence[int], shifts: _native.Shifts, rejected: bool
-    ) -> str | None:
+    ) -> WithholdingReason | None:
         """Return why a test of two groups is inconclusive; ``rejected``: if it would reject."""
         names = [self.names[i] for i in pair]
         if math.isnan(shifts.variance):
-            return "one stratum alone has a group of one row, whose spread nothing tells"
+            return WithholdingReason(
+                "one-row-in-stratum",
+                "one stratum alone has a group of one row, whose spread nothing tells",
+            )
         for i in pair:
             if self.clustered and self.clustered[i].effective < FEWEST_CLUSTERS:
-                return (
+                return WithholdingReason(
+                    "too-unequal-clusters",
                     f"the clusters of {self.names[i]} are worth {self.clustered[i].effective:.3g} "
-                    f"of one size; accepted: at least {FEWEST_CLUSTERS:g}"
+                    f"of one size; accepted: at least {FEWEST_CLUSTERS:g}",
+                    (self.names[i],),
                 )
         if not rejected or not self._guards(pair):
             return None
@@ -364,7 +376,9 @@ class RowProblem(LabelledProblem):
             return guard.reason(names, self.unit)
         return self._why_too_few(pair)
 
-    def reason_unknown(self, pair: Sequence[int], shifts: _native.Shifts) -> str | None:
+    def reason_unknown(
+        self, pair: Sequence[int], shifts: _native.Shifts
+    ) -> WithholdingReason | None:
         """Return why a gap cannot be tested, such as a group without its extreme values."""
         reason = self.reason_to_withhold(pair, shifts, rejected=False)
         if reason is not None or not self._guards(pair):
@@ -385,7 +399,7 @@ class RowProblem(LabelledProblem):
             return True
         return not self.stratified and self.metric.kind.bounds(self.rows.columns) is None
 
-    def _why_too_few(self, pair: Sequence[int]) -> str | None:
+    def _why_too_few(self, pair: Sequence[int]) -> WithholdingReason | None:
         """Return which group has too few clusters for a verdict, if the range is unknown."""
         if self.stratified or not self.clustered:
             return None
@@ -395,9 +409,11 @@ class RowProblem(LabelledProblem):
             return None
         # Groups without variation have another reason; otherwise at least 1 cluster deviates.
         wanted = rounded_up(ratio.n * FEWEST_ANSWERED / max(ratio.deviating, 1.0))
-        return (
+        return WithholdingReason(
+            "too-few-clusters",
             f"{self.names[fewest]} has {ratio.n:,} clusters, too few to show the tail of values of "
-            f"unknown range; some {wanted:,} would do, or bounds= of the metric"
+            f"unknown range; some {wanted:,} would do, or bounds= of the metric",
+            (self.names[fewest],),
         )
 
     def _guards(self, pair: Sequence[int]) -> bool:
@@ -480,9 +496,10 @@ class RowProblem(LabelledProblem):
         audits: ShuffledGroups | ResampledValues = self._audits(null)
         if self._melding is None:
             return audits
-        note = (
+        note = Note(
+            "tested-by-permutations",
             "audits are tested by permutations; permutation_test compares groups of these data by "
-            "melded limits, which reject less often"
+            "melded limits, which reject less often",
         )
         return replace(audits, note=note)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..errors import ArgumentError
+from ..report.notes import Note
 
 ProblemT = TypeVar("ProblemT")
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ class SimulatedTests(Protocol):
         """The null that holds: "shuffle" (exchangeable groups) or "weak" (equal metric only)."""
 
     @property
-    def note(self) -> str | None:
+    def note(self) -> Note | None:
         """A note on the simulation."""
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
@@ -44,7 +45,7 @@ class ShuffledGroups:
     """Treats one permutation replicate of the test as the observed data of each audit."""
 
     test: Any
-    note: str | None = None
+    note: Note | None = None
     null = "shuffle"
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:
@@ -58,7 +59,7 @@ class ResampledValues:
     """Redraws each group's centred values with replacement in each audit."""
 
     source: _native.WeakNull
-    note: str | None = None
+    note: Note | None = None
     null = "weak"
 
     def pvalues(self, n_resamples: int, draws: _native.Draws, call: _native.Call) -> Floats:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..inference.intervals import Interval
 from ..inference.pvalues import SMALLEST_PVALUE
+from .reasons import WithholdingReason
 
 #: Above this skewness, divided by the square root of the units, the tail of the values can be
 #: missing from a group: n < 25 G^2, Cochran's rule.
@@ -129,15 +130,19 @@ class SkewnessGuard:
             return True
         return self.is_skewed and estimate * self.dangerous > 0
 
-    def reason(self, names: Sequence[str], units: str = "rows") -> str:
-        """Return which group has too few units, and the required number, as text."""
+    def reason(self, names: Sequence[str], units: str = "rows") -> WithholdingReason:
+        """Return which group has too few units, and the required number."""
         if self.certain is not None:
-            return f"no value varies within {names[self.certain]}, which says nothing of its spread"
-        low = (self.group == 0) == (self.dangerous < 0)
-        return (
-            f"too skewed for n: a tail that {names[self.group]} has not shown in "
+            name = names[self.certain]
+            text = f"no value varies within {name}, which says nothing of its spread"
+            return WithholdingReason("no-spread", text, (name,))
+        name, low = names[self.group], (self.group == 0) == (self.dangerous < 0)
+        return WithholdingReason(
+            "skewed-low" if low else "skewed-high",
+            f"too skewed for n: a tail that {name} has not shown in "
             f"{self.n_units:,.0f} {units} would make it look too {'low' if low else 'high'}; some "
-            f"{rounded_up(self.wanted):,} would do"
+            f"{rounded_up(self.wanted):,} would do",
+            (name,),
         )
 
 

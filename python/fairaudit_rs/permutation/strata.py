@@ -10,6 +10,8 @@ from typing import Any
 from ..data.groups import group_label
 from ..errors import NotMeasurableError
 from ..inference.intervals import Pair
+from ..report.notes import Note
+from .reasons import WithholdingReason
 
 #: With fewer rows per group and stratum, delta-method intervals of gaps within strata are too short
 #: (F1: coverage of 80 to 84 % with 2 rows, 90 % with 25). Proportions and means have others.
@@ -40,10 +42,11 @@ def share_strata(problem: Any, pair: Pair) -> bool:
     return any(not math.isnan(part.gap(pair).estimate) for part in problem.components)
 
 
-def why_unshared(problem: Any, pair: Sequence[int]) -> str:
-    """Return the sentence that no stratum contains both groups of a pair."""
+def why_unshared(problem: Any, pair: Sequence[int]) -> WithholdingReason:
+    """Return the reason that no stratum contains both groups of a pair."""
     first, second = (problem.names[i] for i in pair)
-    return UNSHARED.format(metric=problem.metric.name, first=first, second=second)
+    text = UNSHARED.format(metric=problem.metric.name, first=first, second=second)
+    return WithholdingReason("no-shared-stratum", text, (first, second))
 
 
 def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:
@@ -59,7 +62,7 @@ def refuse_unshared(problem: Any, pairs: Sequence[Pair]) -> None:
     )
 
 
-def notes_of_strata(problem: Any) -> list[str]:
+def notes_of_strata(problem: Any) -> list[Note]:
     """Return notes on strata that are unused, have few rows, or can be queries."""
     if not problem.stratified:
         return []
@@ -74,24 +77,35 @@ def notes_of_strata(problem: Any) -> list[str]:
         n = test.n_strata - min(used.values())
         what = "both groups" if len(problem.keys) == 2 else "two groups that are compared"
         notes.append(
-            f"{n:,} of {test.n_strata:,} strata hold no value of {name} in {what} "
-            "and take no part in their gap"
+            Note(
+                "unused-strata",
+                f"{n:,} of {test.n_strata:,} strata hold no value of {name} in {what} "
+                "and take no part in their gap",
+            )
         )
     sizes = problem.n_rows
     rows = {(i, j): (sizes[i] + sizes[j]) / (2 * n) for (i, j), n in used.items() if n > 0}
     if problem.gap_method == "delta" and rows and min(rows.values()) < FEW_IN_STRATUM:
         notes.append(
-            f"strata hold {min(rows.values()):.3g} rows of a group on average: with few of them "
-            f"(below {FEW_IN_STRATUM}) the interval of a gap of {name} within strata is "
-            "too short; its test holds"
+            Note(
+                "small-strata",
+                f"strata hold {min(rows.values()):.3g} rows of a group on average: with few of "
+                f"them (below {FEW_IN_STRATUM}) the interval of a gap of {name} within strata is "
+                "too short; its test holds",
+            )
         )
     n_queries = max(
         (used[pair] for pair, n in rows.items() if can_be_queries(used[pair], n * used[pair])),
         default=0,
     )
     if n_queries:
-        notes.append(MANY_STRATA.format(n=f"{n_queries:,}"))
+        notes.append(note_of_many_strata(n_queries))
     return notes
+
+
+def note_of_many_strata(n_strata: int) -> Note:
+    """Return the note on many strata with few rows each, which can be queries."""
+    return Note("many-strata", MANY_STRATA.format(n=f"{n_strata:,}"))
 
 
 def can_be_queries(n_strata: int, n_rows: float) -> bool:

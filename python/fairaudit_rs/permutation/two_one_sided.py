@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..inference.intervals import Bootstrap, Pair, studentize
+from ..report.notes import Note
 from .formulas import UNKNOWN_MARGIN_TEST, FormulaMethod, MarginTest, log_ratio, log_ratios
 from .problem import Problem
 from .strata import share_strata, why_unshared
@@ -13,7 +15,7 @@ from .strata import share_strata, why_unshared
 #: The word for a gap on each scale.
 NAMES = {"difference": "gap", "ratio": "ratio"}
 
-#: The sentences of `TwoOneSidedTests.explain_untestable`.
+#: The sentences of `TwoOneSidedTests.notes_on_untestable`.
 SENTENCES = {
     "no_ratio": (
         "{metric} is {values} in {first} and {second}: nothing is shown about their ratio"
@@ -67,20 +69,32 @@ class TwoOneSidedTests:
 
     def explain_untestable(self, pair: Pair) -> str:
         """Return why a pair cannot be tested, as a sentence."""
+        return self._note_on_untestable(pair).text
+
+    def notes_on_untestable(self, pairs: Sequence[Pair]) -> list[Note]:
+        """Return the notes on pairs that cannot be tested."""
+        return list(map(self._note_on_untestable, pairs))
+
+    def _note_on_untestable(self, pair: Pair) -> Note:
+        """Return the note on a pair that cannot be tested."""
         problem, what = self.problem, NAMES[self.scale]
-        first, second = (problem.names[i] for i in pair)
+        first, second = subject = problem.names[pair[0]], problem.names[pair[1]]
         if problem.stratified and not share_strata(problem, pair):
-            return why_unshared(problem, pair)
+            unshared = why_unshared(problem, pair)
+            return Note("no-shared-stratum", unshared.text, subject)
         if self.scale == "ratio" and not self._above_zero(pair):
             values = " and ".join(f"{value:.3g}" for value in problem.compared(pair))
-            return SENTENCES["no_ratio"].format(
+            text = SENTENCES["no_ratio"].format(
                 metric=problem.metric.name, values=values, first=first, second=second
             )
+            return Note("no-ratio", text, subject)
         unknown = None if self.formula is None else self.formula.reason_unknown(pair)
         if unknown is not None:
-            return SENTENCES["nothing_known"].format(
+            text = SENTENCES["nothing_known"].format(
                 scale=what, first=first, second=second, reason=unknown
             )
-        return SENTENCES["no_variation"].format(
+            return Note("nothing-known", text, subject, reason=unknown.kind)
+        text = SENTENCES["no_variation"].format(
             metric=problem.metric.name, first=first, second=second, scale=what
         )
+        return Note("no-variation", text, subject)

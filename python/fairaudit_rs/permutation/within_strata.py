@@ -24,10 +24,11 @@ from ..data.groups import group_label
 from ..data.labels import GroupKey
 from ..inference.homogeneity import Homogeneity
 from ..inference.intervals import Pair
+from ..report.notes import Note
 from ..report.words import p_text
 from ..results.result import Finding
 from ..results.verdict import rejects_at
-from .strata import EFFECT_VARIES, LEAST_QUERIES, MANY_STRATA, can_be_queries
+from .strata import EFFECT_VARIES, LEAST_QUERIES, can_be_queries, note_of_many_strata
 
 #: Maximum number of strata that a result lists per pair, for up to ten pairs (fewer for more
 #: pairs). Otherwise it gives only their number.
@@ -259,7 +260,7 @@ def stratum_rows(
 
 def note_of_sample(
     within: Sequence[PairWithinStrata], n_rows: Mapping[Any, int], only_varying: bool = False
-) -> str | None:
+) -> Note | None:
     """Return a note on strata that can be a sample: with few rows each, or unequal effects.
 
     ``n_rows`` are the rows of each group. ``only_varying``: skip small strata, which have another
@@ -271,7 +272,7 @@ def note_of_sample(
         if can_be_queries(pair.n_compared, (n_rows[pair.first] + n_rows[pair.second]) / 2)
     ]
     if few:
-        return None if only_varying else MANY_STRATA.format(n=f"{max(few):,}")
+        return None if only_varying else note_of_many_strata(max(few))
     tested = [pair for pair in within if not math.isnan(pair.homogeneity.pvalue)]
     varying = [
         strata.n_compared
@@ -279,15 +280,25 @@ def note_of_sample(
         if strata.n_compared >= LEAST_QUERIES
         and rejects_at(min(strata.homogeneity.pvalue * len(tested), 1.0), _LEVEL)
     ]
-    return EFFECT_VARIES.format(n=f"{max(varying):,}") if varying else None
+    if not varying:
+        return None
+    return Note("effect-varies", EFFECT_VARIES.format(n=f"{max(varying):,}"))
 
 
-def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) -> str:
+def note_of_homogeneity(
+    within: PairWithinStrata,
+    about: str,
+    n_pairs: int = 1,
+    *,
+    subject: tuple[str, ...] = (),
+    scope: str = "",
+) -> Note:
     """Return the note on whether the gap is the same in all strata; p is adjusted for pairs."""
     test = within.homogeneity
     pvalue = min(test.pvalue * max(n_pairs, 1), 1.0)
     if math.isnan(test.pvalue):
-        return SENTENCES["gap_not_tested"].format(about=about, reason=test.note)
+        text = SENTENCES["gap_not_tested"].format(about=about, reason=test.note)
+        return Note("gap-not-tested", text, subject, scope)
     name = _TESTS.get(test.method, "chi-squared test")
     how = f"{name}, {p_text(pvalue)}" + (f"; {test.note}" if test.note else "")
     if n_pairs > 1:
@@ -296,4 +307,5 @@ def note_of_homogeneity(within: PairWithinStrata, about: str, n_pairs: int = 1) 
     what = "odds" if test.method == "breslow-day" else "gap"
     verb = "differ" if what == "odds" else "differs"
     name = f"{what}_{verb}" if rejects_at(pvalue, _LEVEL) else f"{what}_may_be_one"
-    return SENTENCES[name].format(about=about, tested_by=how)
+    text = SENTENCES[name].format(about=about, tested_by=how)
+    return Note(name.replace("_", "-"), text, subject, scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from .words import join_names
 
 #: This many notes with one code are folded into one.
 _FOLDED = 3
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -25,26 +27,34 @@ class Note:
         The names of the groups, features or files that it is about; empty if it is about all.
     scope : str
         The attribute, metric or lens that it is about, if a result has several.
+    reason : str
+        The kind of reason that the text contains; empty if all notes of the code have the same.
     """
 
     code: str
     text: str
     subject: tuple[str, ...] = ()
     scope: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         return self.text
 
 
+def reason_without_numbers(reason: str) -> str:
+    """Return a reason with "#" for its numbers, so that alike reasons of several groups agree."""
+    return _NUMBER.sub("#", reason)
+
+
 def fold_notes(notes: Iterable[Note]) -> list[str]:
     """Return the texts of notes; three or more of one kind become one.
 
-    Notes of one kind have the same code and scope, and differ in their subjects. The text is that
-    of the first note, with the subjects of the others and the number of notes.
+    Notes of one kind have the same code, scope and reason, and differ in their subjects. The text
+    is that of the first note, with the subjects of the others and the number of notes.
     """
-    kinds: dict[tuple[str, str], list[Note]] = {}
+    kinds: dict[tuple[str, str, str], list[Note]] = {}
     for note in dict.fromkeys(notes):
-        kinds.setdefault((note.code, note.scope), []).append(note)
+        kinds.setdefault((note.code, note.scope, note.reason), []).append(note)
     texts = []
     for alike in kinds.values():
         first, *others = alike

@@ -144,9 +144,10 @@ def _named(value: Any) -> Any:
     texts = value.get("notes", value.get("warnings"))
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         parts["notes"] = [
-            {"code": UNNAMED, "text": text, "subject": [], "scope": ""} for text in texts
+            {"code": UNNAMED, "text": text, "subject": [], "scope": "", "reason": ""}
+            for text in texts
         ]
-    if "schema_version" in parts:
+    if parts.get("schema_version") == SCHEMA_VERSION - 1:
         parts["schema_version"] = SCHEMA_VERSION
     return parts
 
