@@ -351,7 +351,7 @@ def test_missing_groups_and_mixed_clusters(tmp_path):
         r"--mixed-clusters split .* as --strata instead",
         refused.stderr,
     )
-    for how, text in (("split", "are split into"), ("drop", "are left out, with their")):
+    for how, text in (("split", "are split into"), ("drop", "are excluded, with their")):
         found = CliRunner().invoke(main, [*clustered, "--mixed-clusters", how])
         assert found.exit_code == 0, found.stderr
         assert text in found.stdout

@@ -170,7 +170,7 @@ class TestFourOutputs:
         assert verdict == "pass"
         assert "The largest that the data leave possible is" in lines[1]
         assert lines[-1] == (
-            "A pass holds for the binding metrics and the tested groups, and for nothing else."
+            "A PASS holds for the binding metrics and the tested groups, and for nothing else."
         )
         assert not re.search(r"\bfair\b|unbiased|no bias|complian", text)
 
@@ -178,16 +178,16 @@ class TestFourOutputs:
         verdict, lines, _ = self.first(300, 0.0, seed=2)
         assert verdict == "inconclusive"
         assert lines[0].startswith("INCONCLUSIVE (not a pass). ")
-        assert lines[1] == "This is not a pass, and not a fail: these rows show neither."
-        assert "would show a PASS of this question in 8 of 10 audits" in lines[-1]
+        assert lines[1] == "These rows do not decide: they show neither a PASS nor a FAIL."
+        assert "8 of 10 audits would show a PASS of this question" in lines[-1]
 
     def test_not_measurable(self):
         verdict, lines, _ = self.first(40, 0.0)
         assert verdict == "not_measurable"
         assert lines[0].startswith("NOT MEASURABLE (not a pass). ")
-        assert lines[1].endswith("not a fail: 1 of 1 binding questions could not be tested.")
-        assert "rows that count, of 30 needed" in lines[-1]
+        assert lines[1] == "There is no verdict: 1 of 1 binding questions could not be tested."
+        assert "eligible rows, of 30 needed" in lines[-1]
 
     @pytest.mark.parametrize(("n", "gap"), [(4_000, 0.3), (4_000, 0.0), (300, 0.0)])
     def test_the_table_says_what_its_columns_are(self, n, gap):
-        assert '"observed" in the table is the gap in these rows between' in self.first(n, gap)[2]
+        assert '"observed gap" is the gap in these rows of the groups' in self.first(n, gap)[2]

@@ -108,7 +108,7 @@ def reason(audit: fa.Audit) -> str:
 def _why(finding: QuestionFinding) -> str:
     pair, tolerance = finding.telling_pair, finding.tolerance
     if finding.verdict == "not_measurable" or pair is None or tolerance is None:
-        return "fewer than two groups with enough rows that count"
+        return "fewer than two groups with enough eligible rows"
     if finding.verdict == "fail":
         return f"a gap between groups of {finding.attribute}"
     if finding.verdict == "pass":

@@ -208,9 +208,9 @@ class TestCounting:
         one, other = (audit.questions[0].pairs[0] for audit in (alone, both))
         assert other.test.p_fail == one.test.p_fail
         assert other.adjusted == min(1.0, 3 * one.test.p_fail)
-        words = "3 comparisons of pairs of groups and of other lenses; a false FAIL"
+        words = "3 comparisons of pairs of groups and of other lenses. At most"
         assert any(words in text for text in both.remarks)
-        assert any("1 pair of groups is compared; a false" in text for text in alone.remarks)
+        assert any("1 pair of groups is compared. At most" in text for text in alone.remarks)
 
     def test_all_pairs_and_all_groups(self, book):
         by_race = {"sensitive_features": {"race": book.race}}
@@ -249,9 +249,7 @@ class TestCounting:
         assert audit.summary().startswith("PASS for the groups that could be measured, not for all")
         assert "people in tested groups: race 99.0 %" in audit.summary()
         assert (audit.exit_code(), audit.exit_code(strict=True)) == (0, 3)
-        assert any(
-            "nothing is said about some groups of race" in remark for remark in audit.remarks
-        )
+        assert any("some groups of race were not tested" in remark for remark in audit.remarks)
         # A group that has rows enough is counted, whether or not its tail can be measured.
         more = of(130)
         assert more.n_comparisons == 3
@@ -379,15 +377,15 @@ class TestOutputs:
             "individual (growth of the loss between people who differ in little but their groups), "
             "growth up to 1.2 times",
             "sex: scores depart from equal opportunity by more than the tolerated 5.0 points "
-            "between m and f, even after allowing for chance (a gap of ",
+            "between m and f, even after allowing for chance (observed gap ",
             "sex: the true positive rate is ",
-            "is larger than the tolerated 5.0 points even after allowing for chance (at least ",
-            "Shown to go with it: income and part; with all else held fixed",
-            "sex: what the worst cases would gain at least by a flip is ",
-            "between people who are alike under the metric of this policy the loss grows to 4.",
-            "That is more than the tolerated 1.2 times even after allowing for chance (at least ",
+            "exceeds the tolerated 5.0 points: allowing for chance, it is at least ",
+            "Related to it: income and part; with all else held fixed",
+            "sex: the least that the worst cases would gain with the attribute changed is ",
+            "for people who are similar under the metric of this policy, the loss is 4.",
+            "That exceeds the tolerated 1.2 times: allowing for chance, it is at least ",
             "95 % confidence for all comparisons",
-            "A failed audit is evidence of a gap, not of its cause or its legality.",
+            "A FAIL is evidence of a gap, not of its cause or its legality.",
         ):
             assert words in text
         assert "Other lenses" not in text

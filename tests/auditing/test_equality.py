@@ -70,7 +70,7 @@ def test_outputs():
     widest = audit.questions[1].widest_pair.test
     assert f"{100 * widest.estimate:.1f} points" in line
     assert f"{widest.p_equal:.2g}" in line
-    assert '"p equal" of a question without a threshold is about the two groups' in str(audit)
+    assert '"p: no gap" of a question without a threshold is about the two groups' in str(audit)
     assert "selection\\_rate" in audit.to_markdown()
     frame = audit.to_frame("pairs")
     shown = frame.filter(frame["metric"] == "selection_rate")

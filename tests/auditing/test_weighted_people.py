@@ -127,7 +127,7 @@ class TestMinimumGroupSize:
         weight[3_805:] = 0
         found = audited(group, weight, alternating(4_000))
         small = found.questions[0].groups[2]
-        assert (small.n_counted, small.reason) == (5, "5 rows that count, of 30 needed")
+        assert (small.n_counted, small.reason) == (5, "5 eligible rows, of 30 needed")
 
     def test_weights_that_differ_are_worth_fewer_rows(self):
         group = np.repeat(["a", "b", "c"], [2_000, 1_800, 200])
@@ -136,7 +136,7 @@ class TestMinimumGroupSize:
         small = audited(group, weight, alternating(4_000)).questions[0].groups[2]
         own = weight[-200:]
         assert small.n_effective == pytest.approx(own.sum() ** 2 / (own**2).sum())
-        assert small.reason == "200 rows that count, worth 4.4 rows of equal weight, of 30 needed"
+        assert small.reason == "200 eligible rows, worth 4.4 rows of equal weight, of 30 needed"
         assert not small.withheld
 
     def test_a_raised_floor_asks_for_them_too(self):
@@ -145,7 +145,7 @@ class TestMinimumGroupSize:
         weight[-50:] = 20.0
         small = audited(group, weight, alternating(2_200), floor=100).questions[0].groups[1]
         assert small.reason.endswith(
-            "200 rows that count, worth 65.6 rows of equal weight, of 100 that the policy asks for"
+            "200 eligible rows, worth 65.6 rows of equal weight, of 100 that the policy asks for"
         )
         assert small.withheld
 

@@ -58,7 +58,7 @@ def test_more_than_tolerated_that_is_no_fail():
     assert "If the gap is as large as observed, which is more likely too large than" in text
     assert "would show a FAIL" in text
     near = audited(shares({"a": (180, 300), "b": (58, 100)}), policy="parity").summary()
-    assert "That b and a differ at all is not shown either." in near
+    assert "Chance alone could explain the gap between b and a" in near
 
 
 def test_one_group_is_no_comparison():
@@ -67,7 +67,7 @@ def test_one_group_is_no_comparison():
     assert "people in tested groups: worker 0.0 %" in audit.summary()
     lines = [line for line in str(audit).splitlines() if line.startswith("  worker")]
     assert lines
-    assert all(line.count("a 50.0 % of 400") <= 1 for line in lines)
+    assert all(line.count("a: 50.0 % of 400") <= 1 for line in lines)
 
 
 def test_undecided_beside_a_fail_have_a_line_of_their_own():
@@ -75,14 +75,14 @@ def test_undecided_beside_a_fail_have_a_line_of_their_own():
     side = np.where(np.arange(6_000) % 120, "left", "right")
     data["sensitive_features"]["side"] = side
     text = audited(data, policy="parity").summary()
-    assert "Besides, 1 question is undecided:\n- side, share of positive" in text
+    assert "Besides, 1 question is open:\n- side, share of positive" in text
 
 
 def test_other_lenses_are_one_line():
     audit = audited(people(), policy=policy({"metric": "tpr", "tolerance": 0.1}))
-    [line] = [text for text in audit.warnings if "other lenses" in text]
-    assert line.endswith("individual; influence; extremes): the findings have the reasons")
-    assert "not run" not in line
+    [line] = [text for text in audit.warnings if "not run" in text]
+    assert line.startswith("not run: projection by ")
+    assert line.endswith("individual; influence; extremes; the table of findings has the reasons")
 
 
 def test_everybody_is_everybody():
@@ -109,7 +109,7 @@ def test_an_undecided_ratio_says_that_the_groups_differ():
     text = audit.summary()
     assert audit.verdict == "inconclusive"
     assert "perhaps by chance" not in text
-    assert "f and m do differ: chance alone does not explain their gap" in text
+    assert "Chance alone does not explain the gap between f and m" in text
     assert "Only whether it exceeds the tolerance is open." in text
     row = audit.findings.row(0, named=True)
     assert row["pvalue_equal"] < 1e-15
@@ -180,7 +180,9 @@ def test_another_pair_that_differs_is_named():
     counts = {"A": (20_000, 40_000), "B": (21_600, 40_000), "C": (53, 100)}
     audit = audited(shares(counts), policy=policy({"metric": "selection_rate", "tolerance": 0.1}))
     text = audit.summary()
-    assert "That A and C differ at all is not shown, but A and B do differ" in text
+    assert (
+        "Chance alone could explain the gap between A and C, but not that between A and B" in text
+    )
 
 
 @pytest.mark.parametrize("metric", ["selection_rate", "fnr", "tpr", "rejection_rate"])

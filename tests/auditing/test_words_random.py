@@ -511,7 +511,7 @@ class TestMended:
         policy = replace(world.policy, adjustment="none")
         world = replace(world, attributes=attributes, policy=policy)
         text = audited(world, 1)
-        assert "95 % confidence, before the verdict was known" in text
+        assert "(95 % confidence)" in text
         assert "for all comparisons" not in text
         assert "for each of them alone" in text
         assert errors_of(world, text) == []

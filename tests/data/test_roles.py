@@ -259,7 +259,7 @@ def test_groups_that_are_not_compared_do_not_count():
         fa.permutation_test(**given, groups=["a", "b"])
     alone = fa.permutation_test(**given, groups=["b", "c"], mixed_clusters="drop")
     assert alone.warnings[0] == (
-        "1 of 66 clusters have rows in more than one group and are left out, with their 3 rows"
+        "1 of 66 clusters have rows in more than one group and are excluded, with their 3 rows"
     )
 
 

@@ -226,7 +226,7 @@ def test_replicates_without_a_tail_are_counted():
     X = {"g": frames()["g"]}
     found = augmented_tails(own, X, fragile, n_resamples=20, rng=1)["g"]
     assert found.n_failed == 10
-    assert "10 of 20 replicates had no tail and were left out" in map(str, found.notes)
+    assert "10 of 20 replicates had no tail and were excluded" in map(str, found.notes)
     assert math.isfinite(found.standard_error)
 
 

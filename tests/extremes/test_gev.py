@@ -127,7 +127,7 @@ class TestKnownValues:
         found = block_maxima(rows, block_size=4)
         assert found.maxima.tolist() == reference.block_maxima(rows, 4).tolist()
         [note] = found.notes
-        assert note.text == "the last 3 rows are no whole block and were left out"
+        assert note.text == "the last 3 rows are no whole block and were excluded"
 
     def test_labelled_blocks_may_lie_anywhere(self):
         rows, labels = np.arange(40.0) * 17 % 40, np.arange(40) % 10

@@ -173,7 +173,7 @@ class TestKnownValues:
             assert (result.estimate, result.pvalue) == (0, 1)
             low, high = result.comparisons[0].change_interval
             assert low < -0.01 < 0.01 < high
-            assert "decide all rows that count alike in" in str(result)
+            assert "decide all eligible rows alike in" in str(result)
 
     def test_the_same_scores_twice(self):
         label, first, _, group = rows()

@@ -115,8 +115,8 @@ class TestKnownValues:
     def test_groups_below_the_floor_are_entries(self):
         question = asked("selection_rate", 0.1, **shares((20, 40), (30, 60), (10, 29), (1, 1)))
         found = {group.group: (group.n_counted, group.reason) for group in question.groups}
-        assert found["c"] == (29, "29 rows that count, of 30 needed")
-        assert found["d"] == (1, "1 row that counts, of 30 needed")
+        assert found["c"] == (29, "29 eligible rows, of 30 needed")
+        assert found["d"] == (1, "1 eligible row, of 30 needed")
         assert question.pairs == ((0, 1),)
         assert question.coverage == pytest.approx(100 / 130)
         assert question.withheld == ()
@@ -125,7 +125,7 @@ class TestKnownValues:
         data = shares((20, 40), (30, 60), (60, 120), (5, 20))
         question = asked("selection_rate", 0.1, floor=50, **data)
         assert [value.group for value in question.withheld] == ["a"]
-        assert question.withheld[0].reason == "40 rows that count, of 50 that the policy asks for"
+        assert question.withheld[0].reason == "40 eligible rows, of 50 that the policy asks for"
         assert [group.withheld for group in question.groups] == [True, False, False, False]
 
     def test_rows_that_count_are_those_of_the_denominator(self):
@@ -135,8 +135,8 @@ class TestKnownValues:
         data["y_true"][few] = 0
         question = asked("tpr", 0.1, **data)
         assert question.pairs == ()
-        assert question.reason == "fewer than two groups with 30 rows that count"
-        assert question.groups[0].reason == "20 rows that count, of 30 needed"
+        assert question.reason == "fewer than two groups with 30 eligible rows"
+        assert question.groups[0].reason == "20 eligible rows, of 30 needed"
         assert asked("fpr", 0.1, **data).pairs == ((0, 1),)
 
     def test_groups_without_a_value_are_entries(self):
@@ -178,7 +178,7 @@ class TestKnownValues:
         data = people(200, names="ab", chances=(0.8, 0.2))
         n = int(np.sum(data["sensitive_features"] == "b"))
         assert n < 50
-        assert asked("f1", 0.1, **data).groups[1].reason == f"{n} rows that count, of 50 needed"
+        assert asked("f1", 0.1, **data).groups[1].reason == f"{n} eligible rows, of 50 needed"
         assert asked("accuracy", 0.1, **data).groups[1].reason is None
         assert asked("mean_residual", 0.1, **data).groups[1].reason is None
 

@@ -129,18 +129,18 @@ PARTS = {
     },
     "differ": {
         "others_differ": (
-            "Chance alone could explain the gap of {first} and {second}, but not that of {third} "
-            "and {fourth} ({confidence})."
+            "Chance alone could explain the gap between {first} and {second}, but not that between "
+            "{third} and {fourth} ({confidence})."
         ),
         "they_differ": (
-            "Chance alone does not explain the gap of {first} and {second} ({confidence})."
+            "Chance alone does not explain the gap between {first} and {second} ({confidence})."
         ),
         "only_tolerance_open": (
-            "Chance alone does not explain the gap of {first} and {second} ({confidence}). Only "
+            "Chance alone does not explain the gap between {first} and {second} ({confidence}). Only "
             "whether it exceeds the tolerance is open."
         ),
         "not_shown_to_differ": (
-            "Chance alone could explain the gap of {first} and {second} ({confidence})."
+            "Chance alone could explain the gap between {first} and {second} ({confidence})."
         ),
         "equality_unknown": "Whether {first} and {second} differ at all could not be tested.",
         "small_gap": " Chance alone does not explain this gap, but it is tolerated.",

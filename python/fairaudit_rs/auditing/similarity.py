@@ -78,7 +78,7 @@ def protected_groups(
     notes = [f"without {', '.join(excluded)}: accepted are {accepted}"] if excluded else []
     rows = np.flatnonzero(known)
     if len(rows) < n_rows:
-        notes.append(f"{n_rows - len(rows):,} people without a known group are left out")
+        notes.append(f"{n_rows - len(rows):,} people without a known group are excluded")
     return columns, rows, notes
 
 
@@ -153,7 +153,7 @@ def fitted_metric(rows: RegressionRows, protected: dict[str, Any], notes: list[s
     kept = {}
     for name, column in protected.items():
         if not rejects_at(p_of_no_relation(rows.features.values, column), _ALPHA):
-            notes.append(f"without {name}: no feature is shown to go with it")
+            notes.append(f"without {name}: no feature is significantly related to it")
         else:
             kept[name] = column
     if not kept:

@@ -19,7 +19,7 @@ from .rows import Rows
 _SHOWN = 5
 #: The texts of notes.
 SENTENCES = {
-    "clusters_dropped": "{found} and are left out, with their {n_rows} rows",
+    "clusters_dropped": "{found} and are excluded, with their {n_rows} rows",
     "clusters_split": (
         "{found} and are split into a cluster for each group ({n_rows} rows): the pieces of one "
         "cluster count as independent"

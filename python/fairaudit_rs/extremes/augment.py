@@ -450,7 +450,7 @@ def _tail_notes(
     if failed > _MANY_FAILED * n_resamples:
         yield Note(
             "replicates-without-tail",
-            f"{failed:,} of {n_resamples:,} replicates had no tail and were left out",
+            f"{failed:,} of {n_resamples:,} replicates had no tail and were excluded",
         )
     if looks and not looks[0].passes:
         yield Note(

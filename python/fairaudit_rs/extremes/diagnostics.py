@@ -197,7 +197,7 @@ class GoodnessOfFit:
         if self.reason:
             return f"Goodness of fit is not measurable: {self.reason}."
         edge = (
-            f"; {self.n_at_edge:,} of {self.n_resamples:,} replicates are at the edge and left out"
+            f"; {self.n_at_edge:,} of {self.n_resamples:,} replicates are at the edge and excluded"
             if self.n_at_edge
             else ""
         )

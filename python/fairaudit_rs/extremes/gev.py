@@ -117,7 +117,7 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
     >>> found.maxima.astype(int).tolist()
     [14, 21, 19, 17, 22, 20, 18, 16, 21, 19]
     >>> found.notes[0].text
-    'the last 2 rows are no whole block and were left out'
+    'the last 2 rows are no whole block and were excluded'
     """
     numbers = arguments.finite_array("values", values, 1)
     if (blocks is None) == (block_size is None):
@@ -133,7 +133,7 @@ def block_maxima(values: Any, *, blocks: Any = None, block_size: int | None = No
         size = arguments.count("block_size", block_size, 1, _LARGEST_BLOCK)
         left = len(numbers) % size
         rows = "row is" if left == 1 else f"{left} rows are"
-        incomplete = Note("incomplete-block", f"the last {rows} no whole block and were left out")
+        incomplete = Note("incomplete-block", f"the last {rows} no whole block and were excluded")
         maxima = numbers[: len(numbers) - left].reshape(-1, size).max(axis=1)
         return BlockMaxima(
             maxima=maxima, block_size=float(size), notes=(incomplete,) if left else ()

@@ -186,9 +186,9 @@ class ExtremeResult(Finding):
         limits = limits_text(*self.confidence_interval, (low, high))
         interval = f"{100 * self.confidence_level:g} % interval {limits}"
         return (
-            f"Extreme counterfactual discrimination by {self.attribute}: what one row in {m} "
-            f"exceeds is {levels[0]} and {levels[1]}; {first} minus {second} is "
-            f"{gap} ({interval}){among}, {verdict} ({p})."
+            f"Extreme counterfactual discrimination by {self.attribute}: 1 row in {m} exceeds "
+            f"{levels[0]} and {levels[1]}. The difference of {gap}, {first} minus {second} "
+            f"({interval}){among}, is {verdict} ({p})."
         )
 
     @property

@@ -304,7 +304,7 @@ class TailFit(Finding):
         level = f"{100 * self.confidence_level:g} %"
         return (
             f"{name} of {rows}: {self.n_exceedances} of them exceed "
-            f"{number(self.threshold)}, with shape {shape} ({limits}); one row in "
+            f"{number(self.threshold)}, with shape {shape} ({limits}); 1 row in "
             f"{typical.horizon:,.0f} exceeds {value} ({level} interval {least} to "
             f"{most}, {typical.standing})."
         )

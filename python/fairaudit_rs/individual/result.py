@@ -207,7 +207,7 @@ class IndividualResult(Finding):
             f"That is more than the tolerated {self.delta:g}{rule}: similar people are treated "
             "differently"
             if rejected
-            else f"That is not shown to exceed the tolerated {self.delta:g}{rule}; that alone does "
+            else f"That does not show that it exceeds the tolerated {self.delta:g}{rule}; that alone does "
             "not show fairness"
         )
         return (

@@ -140,7 +140,7 @@ class ClassCountProblem(LabelledProblem):
                 Note(
                     "weak-null-is-shuffle",
                     f"groups with one {self.metric.name} are equal in law: the weak null of a "
-                    "proportion of rows that count the same is the shuffle",
+                    "proportion of eligible rows the same is the shuffle",
                 ),
             )
         return ResampledValues(self._centred())

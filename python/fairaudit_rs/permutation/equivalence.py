@@ -142,7 +142,7 @@ class EquivalenceResult(StratifiedFinding):
         if not self.left_out:
             return ""
         names = ", ".join(self.name_of(group.group) for group in self.left_out)
-        return f" Nothing is shown about {names}, left out."
+        return f" Nothing is shown about {names}, which are excluded."
 
     def _advice(self, worst: EquivalenceComparison) -> str:
         """Return that the gap lies beyond the bounds, or the required rows, as a sentence."""

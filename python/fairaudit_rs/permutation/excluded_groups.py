@@ -111,7 +111,7 @@ def notes_on_excluded(left_out: Sequence[ExcludedGroup]) -> list[Note]:
     if not left_out:
         return []
     names = tuple(group_name(group.group) for group in left_out)
-    return [Note("excluded-groups", f"left out: {_list_excluded(left_out)}", names)]
+    return [Note("excluded-groups", f"excluded: {_list_excluded(left_out)}", names)]
 
 
 def _list_excluded(excluded: Sequence[ExcludedGroup]) -> str:

@@ -98,12 +98,13 @@ class MinimumCounts:
     @property
     def requirement(self) -> str:
         """The required rows of a group, as text."""
-        rows = f"{self.wanted:,} rows that count"
+        rows = f"{self.wanted:,} eligible rows"
         return f"{rows}, {self.of_each_label} of each label" if self.of_each_label else rows
 
     def shortage(self, group: GroupCount) -> tuple[str | None, bool]:
         """Return what a group lacks, and whether only the policy requires it."""
-        counting = _rows(group.n_counted, "that counts" if group.n_counted == 1 else "that count")
+        is_one = group.n_counted == 1
+        counting = f"{group.n_counted:,} eligible {'row' if is_one else 'rows'}"
         if group.n_counted < self.least:
             return f"{counting}, of {self.least:,} needed", False
         of_labels = {"positive": group.n_positive, "negative": group.n_negative}

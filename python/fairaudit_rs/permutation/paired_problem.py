@@ -123,7 +123,7 @@ class PairedProblem(EqualByValue, ABC):
         if same:
             yield Note(
                 "no-changed-decisions",
-                f"both models decide all rows that count alike in {', '.join(same[:5])}: what is "
+                f"both models decide all eligible rows alike in {', '.join(same[:5])}: what is "
                 "known of a change there comes from the number of rows alone",
                 tuple(same),
             )
@@ -225,7 +225,7 @@ class PairedRateProblem(PairedCountProblem):
     def shortage(self, position: int) -> str:
         """Return what a group without a value lacks."""
         del position
-        return f"0 {self.metric.denominator_rows or 'rows that count'}"
+        return f"0 {self.metric.denominator_rows or 'eligible rows'}"
 
     def n_used(self, position: int) -> int:
         """Return the rows in the denominator."""

@@ -50,7 +50,7 @@ def row_count(n_rows: int | None, n_used: int | None = None) -> str:
         return "" if n_used is None else row_count(n_used)
     if n_used is None or n_used == n_rows:
         return "1 row" if n_rows == 1 else f"{n_rows:,} rows"
-    return f"{n_used:,} of {n_rows:,} rows"
+    return f"{n_used:,} eligible of {n_rows:,} rows"
 
 
 def join_names(names: Sequence[str], most: int = 3) -> str:
