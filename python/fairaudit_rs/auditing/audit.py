@@ -233,7 +233,7 @@ def audit(
     table = table.with_positive(positive)
     request = AuditRequest.from_arguments(
         data=data,
-        columns={
+        arguments={
             "y_true": y_true,
             "y_pred": y_pred,
             "y_score": y_score,

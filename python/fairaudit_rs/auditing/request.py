@@ -54,14 +54,16 @@ class AuditRequest(EqualByValue):
         cls,
         *,
         data: Any,
-        columns: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         table: AuditTable,
         policy: Policy,
         positive: Any,
     ) -> AuditRequest:
-        """Return the request of an audit; ``columns`` are its columns by argument."""
+        """Return the request of an audit; ``arguments`` has its columns by argument."""
         columns = {
-            role: columns[role] if isinstance(columns.get(role), str) and data is not None else role
+            role: arguments[role]
+            if isinstance(arguments.get(role), str) and data is not None
+            else role
             for role in _ROLES
             if role in table.roles
         }
@@ -70,7 +72,7 @@ class AuditRequest(EqualByValue):
             columns=columns,
             attributes=table.feature_names,
             strata=table.strata_names,
-            clusters=_names("clusters", columns, data) if table.clusters else (),
+            clusters=_names("clusters", arguments, data) if table.clusters else (),
             favourable={
                 columns[role]: favourable
                 for role in _DECISIONS
@@ -114,9 +116,9 @@ def _described(data: Any) -> str:
     return f"a {package} {type(data).__name__}"
 
 
-def _names(role: str, columns: Mapping[str, Any], data: Any) -> tuple[str, ...]:
+def _names(role: str, arguments: Mapping[str, Any], data: Any) -> tuple[str, ...]:
     """Return the columns of an argument; for an array the name of the argument."""
-    value = columns.get(role)
+    value = arguments.get(role)
     if isinstance(value, Mapping):
         return tuple(map(str, value))
     names: Sequence[Any] = [value] if isinstance(value, str) else []
