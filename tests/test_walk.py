@@ -178,7 +178,10 @@ class TestFourOutputs:
         verdict, lines, _ = self.first(300, 0.0, seed=2)
         assert verdict == "inconclusive"
         assert lines[0].startswith("INCONCLUSIVE (not a pass). ")
-        assert lines[1] == "These rows do not decide: they show neither a PASS nor a FAIL."
+        assert lines[1] == (
+            "These rows do not decide: they show neither a gap beyond its tolerance, nor that "
+            "every gap is within it."
+        )
         assert "8 of 10 audits would show a PASS of this question" in lines[-1]
 
     def test_not_measurable(self):

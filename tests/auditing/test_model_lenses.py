@@ -90,8 +90,8 @@ class TestWhatIsRun:
         assert (found["low"], found["high"]) == by_hand.confidence_interval
         assert (found["verdict"], found["binding"]) == ("not_asked", False)
         assert found["note"] == (
-            "without race: no feature is significantly related to it; the attack moves 1,395 of 2,000 "
-            "people (69.8 %) out of the observed range of sex (0 to 1)"
+            "without race: no feature is significantly related to it; the attack moves 1,395 of "
+            "2,000 people (69.8 %) out of the observed range of sex (0 to 1)"
         )
 
     def test_influence(self, book, audit):

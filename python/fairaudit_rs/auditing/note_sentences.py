@@ -78,8 +78,8 @@ PARTS_OF_NOTES = {
         "few_covered": (
             "only {share} % of people are in groups that could be tested; a pass needs {needed} %"
         ),
-        "withheld": "{n} groups that could be tested are excluded by the minimum size of the policy",
-        "group_withheld": "a group that could be tested is excluded by the minimum size of the policy",
+        "withheld": "{n} testable groups are excluded by the minimum size of the policy",
+        "group_withheld": "a testable group is excluded by the minimum size of the policy",
     },
     "tests": {
         "one_pair": "1 pair of groups is compared",

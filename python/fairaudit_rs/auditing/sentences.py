@@ -71,7 +71,10 @@ SENTENCES = {
         "A PASS holds for the binding metrics and the tested groups, and for nothing else."
     ),
     # -- an open verdict --
-    "neither": "These rows do not decide: they show neither a PASS nor a FAIL.",
+    "neither": (
+        "These rows do not decide: they show neither a gap beyond its tolerance, nor that every "
+        "gap is within it."
+    ),
     "no_verdict": ("There is no verdict: {n} of {n_all} binding questions could not be tested."),
     "some_pass": "Settled: {n} of {n_all} questions pass.",
     "one_passes": "Settled: 1 of {n_all} questions passes.",
@@ -136,8 +139,8 @@ PARTS = {
             "Chance alone does not explain the gap between {first} and {second} ({confidence})."
         ),
         "only_tolerance_open": (
-            "Chance alone does not explain the gap between {first} and {second} ({confidence}). Only "
-            "whether it exceeds the tolerance is open."
+            "Chance alone does not explain the gap between {first} and {second} ({confidence}). "
+            "Only whether it exceeds the tolerance is open."
         ),
         "not_shown_to_differ": (
             "Chance alone could explain the gap between {first} and {second} ({confidence})."

@@ -382,7 +382,9 @@ class InfluenceResult(Finding):
             f"interval {number(low)} to {number(high)})"
         )
         if math.isnan(low):
-            return f"{gap}. Too few rows for an interval: no feature is significantly related to it."
+            return (
+                f"{gap}. Too few rows for an interval: no feature is significantly related to it."
+            )
         if not (low > 0 or high < 0):
             return (
                 f"{gap}. The interval includes 0: which features widen or narrow the gap cannot be "
