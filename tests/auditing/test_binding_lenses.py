@@ -94,7 +94,7 @@ class TestKnownDecisions:
         assert audit.verdict == "pass"
         assert finding(audit, "extremes").verdict == "fail"
         assert audit.n_comparisons == audited(book, TPR).n_comparisons
-        assert "Beyond tolerance, but not binding: extremes by sex." in audit.summary()
+        assert "Beyond the tolerance, but not binding: extremes by sex." in audit.summary()
         assert "- extremes, sex: " in audit.summary()
 
     def test_without_a_pass_nothing_passes(self, book):
@@ -396,8 +396,8 @@ class TestOutputs:
         text = audited(book, metric, *lenses, held("individual", 5)).summary()
         assert text.startswith("PASS. 12,000 rows")
         assert (
-            "sex, gap of a group to all others of the true positive rate (influence): shown to be "
-            "within its tolerance: the most that the data leave possible is "
+            "sex, gap of a group to all others of the true positive rate (influence): within "
+            "its tolerance. Allowing for chance, the largest possible value is "
         ) in text
         assert (
             "times, for this attack alone, under the metric of this policy (by sex; tolerated: 5 "
@@ -419,7 +419,7 @@ class TestOutputs:
             "the group with the milder worst cases"
         )
         assert words in text
-        assert "How many rows would tell is not known" not in text
+        assert "required number of rows is not known" not in text
         [test] = found.tests
         # No group has an upper limit but the end of what a flip can gain.
         assert test.least == 0
@@ -469,8 +469,8 @@ class TestOutputs:
         text = audited(book, held("extremes", seen.estimate), held("projection", 0.3)).summary()
         assert text.startswith("INCONCLUSIVE (not a pass).")
         assert "- sex, worst cases of a flip (extremes): " in text
-        assert "How many rows would tell is not known." in text
-        assert "The projection never shows that they do not, so it cannot pass." in text
+        assert "The required number of rows is not known." in text
+        assert "The projection cannot show that they do not, so it never passes." in text
 
     def test_frames(self, audit):
         rows = {value["lens"]: value for value in audit.rows() if value["binding"]}

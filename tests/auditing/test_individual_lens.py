@@ -311,7 +311,7 @@ class TestRefusals:
         [found] = audit.others
         assert found.verdict == "not_measurable"
         assert found.reason.startswith("a fitted metric has no verdict here (X has one-hot feat")
-        assert "- individual, sex: between people" in audit.summary()
+        assert "- individual, sex: for similar people" in audit.summary()
         assert "say nothing" not in str(audit)
 
 

@@ -71,10 +71,11 @@ class TestAudits:
         assert {value.reason for value in found.values()} == {None}
         n = rows.gap.sum()
         assert any(
-            f"{n} of {N:,} rows have missing values" in w for w in found["individual"].warnings
+            f"{n} of {N:,} rows have missing values" in w
+            for w in map(str, found["individual"].notes)
         )
         told = f"income is missing in {n} rows: regressions take its usual value there"
-        assert any(told in warning for warning in found["influence"].warnings)
+        assert any(told in warning for warning in map(str, found["influence"].notes))
         text = str(rows.audit(pipeline))
         assert told in text
         assert "their attack starts at the values that the imputer of the model fills in" in text

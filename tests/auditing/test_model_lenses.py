@@ -442,12 +442,12 @@ class TestProperties:
 
 class TestWords:
     def test_a_line_for_each_lens_that_was_run(self, audit):
-        _, told = audit.summary().split("Other lenses, which inform and do not bind:\n")
+        _, told = audit.summary().split("Other lenses, not binding:\n")
         starts = [line.split(":")[0] for line in told.splitlines()]
         assert starts == [
             "- individual, sex and race", "- influence, sex", "- influence, race", "- extremes, sex"
         ]  # fmt: skip
-        assert "Not that they cause it" in told
+        assert "Related is not the cause" in told
         assert " fair" not in str(audit).replace("unfair", "")
         assert "- influence, sex" in audit.to_markdown().replace("\\", "")
         assert "influence" in audit._repr_html_()
@@ -488,7 +488,7 @@ class TestWordsOfExtremes:
         levels = {group: level.value for group, level in result.levels.items()}
         assert max(levels, key=levels.get) == "few"
         assert {result.clearest.first, result.clearest.second} == {"a", "b"}
-        words = f"is highest in few, {levels['few']:.3f}; of 3 groups a ({levels['a']:.3f}) and b ("
+        words = f"{levels['few']:.3f} in few, the most; of 3 groups a ({levels['a']:.3f}) and b ("
         assert words in told
         assert "differ most clearly, by 0." in told
 

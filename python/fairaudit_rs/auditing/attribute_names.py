@@ -6,6 +6,7 @@ or a renamed column could turn a fail into a pass.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ..arguments import suggest_nearest
@@ -36,7 +37,7 @@ def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
         if attribute.name in policy.bands:
             name, cuts = attribute.name, policy.bands[attribute.name]
         unbanded = [group for group in attribute.groups if cuts and group not in band_names(cuts)]
-        numbers = [group for group in unbanded if _is_number(group)]
+        numbers = [group for group in unbanded if _is_number_as_text(group)]
         if numbers:
             raise ArgumentError(
                 f"bands of {name!r} cannot be applied: {attribute.name!r} holds numbers as text, "
@@ -54,13 +55,12 @@ def check_bands(policy: Policy, attributes: Sequence[AuditedAttribute]) -> None:
             )
 
 
-def _is_number(group: object) -> bool:
-    """Return whether a group is a number, also as text."""
+def _is_number_as_text(group: object) -> bool:
+    """Return whether a group is a text that holds a number."""
     try:
-        float(str(group))
+        return isinstance(group, str) and math.isfinite(float(group))
     except ValueError:
         return False
-    return True
 
 
 def _names_in_policy(policy: Policy, attributes: Sequence[str]) -> Iterator[tuple[str, str, str]]:

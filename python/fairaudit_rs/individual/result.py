@@ -207,8 +207,8 @@ class IndividualResult(Finding):
             f"That is more than the tolerated {self.delta:g}{rule}: similar people are treated "
             "differently"
             if rejected
-            else f"It is not shown to exceed the tolerated {self.delta:g}{rule}; that alone does not "
-            "show fairness"
+            else f"That is not shown to exceed the tolerated {self.delta:g}{rule}; that alone does "
+            "not show fairness"
         )
         return (
             f"{_upper(what)} {flow} is {number(self.estimate)}, and at least "

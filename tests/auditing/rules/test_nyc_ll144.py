@@ -153,7 +153,7 @@ class TestSmallHighest:
         assert "| 0.500 | 0.833 |" in page
         assert (
             "tiny has the highest selection rate (1.000) and fewer than 2 % of the people "
-            "(2 of 202): ratios are given with and without such categories."
+            "(2 of 202): ratios are given with and without such categories"
         ) in page
         assert table.rows()[0]["ratio without small categories"] == pytest.approx(5 / 6)
 
@@ -203,7 +203,7 @@ class TestPublished:
         assert one.verdict == "not_asked"
         assert "nothing here passes or fails" in text
         assert "0.8 " not in text
-        assert "Not in this table: 11 people of unknown sex and race or ethnicity." in text
+        assert "11 applicants of unknown sex and race or ethnicity are in no line" in text
         assert "| f & x | 100 | 0.100 | 0.250 |  |" in text
         assert "Bias audit of 2026-11-20. Data: applications" in text
 
@@ -385,9 +385,9 @@ class TestAudit:
         assert frame["rate"].to_list() == [1 / 3, 0]
         assert frame["impact_ratio"].is_nan().all()
         assert set(frame["reason"]) == {"left out: fewer than 2 % of the people of this table"}
-        assert "m & y: 3 applicants, selection rate 0.333, impact ratio none (left out" in str(
-            found
-        )
+        line = next(line for line in str(found).splitlines() if line.startswith("  m & y  "))
+        assert line.split()[3:5] == ["3", "0.333"]
+        assert line.endswith("left out: fewer than 2 % of the people of this table")
 
     def test_bare_numbers_have_the_names_of_their_columns(self):
         data = applicants().with_columns(sex=(pl.col("sex") == "f").cast(pl.Int8))
@@ -454,9 +454,9 @@ class TestCommand:
         rule = found.stdout.partition("What the rule says:\n")[2]
         for line in (
             "  Bias audit of 2026-11-20. Data: applications\n",
-            "  sex: f: 200 applicants, selection rate 0.200, impact ratio 0.498\n",
-            "  race or ethnicity: y: 103 applicants, scoring rate 0.485, impact ratio 0.957\n",
-            f"  {BOTH}: f & x: 100 applicants, selection rate 0.100, impact ratio 0.250\n",
+            "Selection rate by sex:\n",
+            "  f                     200           0.200         0.498\n",
+            "Scoring rate by race or ethnicity:\n",
             f"  {BOTH}: 11 applicants of unknown {BOTH} are in no line\n",
         ):
             assert line in rule
@@ -467,7 +467,7 @@ class TestCommand:
         assert "| race or ethnicity | number of applicants | scoring rate | impact ratio |" in page
         assert "| f | 200 | 0.200 | 0.498 |  |" in page
         assert "| f & x | 100 | 0.300 | 0.400 |  |" in page
-        assert f"Not in this table: 11 people of unknown {BOTH}." in page
+        assert f"11 applicants of unknown {BOTH} are in no line" in page
 
     def test_json(self, here):
         content = json.loads(self.run("--format", "json").stdout)

@@ -166,7 +166,7 @@ class TestAudit:
         assert audit.verdict == "not_measurable"
         own = (
             "sex: female and male have fewer than 30 rows and no verdict here. This minimum is our "
-            "own: us_eeoc has none, and its own lines below are about all groups"
+            "own: us_eeoc has none, and its own lines are about all groups"
         )
         assert own in audit.warnings
         [line] = [line for line in audit.rule_lines if line.startswith("sex: female")]
