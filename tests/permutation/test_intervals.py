@@ -192,7 +192,7 @@ class TestArguments:
         y_true, y_pred, score, group = make()
         with pytest.raises(errors.ArgumentError, match="y_true is None; true_positive_rate needs"):
             call((None, y_pred, score, group), "tpr")
-        with pytest.raises(errors.ArgumentError, match="y_score is None; auc needs it"):
+        with pytest.raises(errors.ArgumentError, match="y_score is None, but auc needs scores"):
             call((y_true, y_pred, None, group), "auc")
         with pytest.raises(errors.ArgumentTypeError, match="sensitive_features is missing"):
             call((y_true, y_pred, score, None), "tpr")

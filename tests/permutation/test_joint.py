@@ -73,7 +73,7 @@ class TestArguments:
             (("j", []), {}, r"components is \[\]; accepted: at least two"),
             (("j", ["tpr", "auc"]), {}, "components is .*'auc'.*; accepted: at least two count"),
             (("j", ["equalized_odds", "tpr"]), {}, "components is .*'equalized_odds'"),
-            (("j", ["tpr", "tpx"]), {}, "'tpx', which is not in the registry"),
+            (("j", ["tpr", "tpx"]), {}, "'tpx', which is not the name of a metric"),
             (("j", "tpr"), {}, "components is 'tpr'"),
             (("j", None), {}, "components is None"),
             (("j", ["tpr", "fpr"]), {"conditions_on": "rows"}, "conditions_on is 'rows'; accepted"),
