@@ -111,7 +111,7 @@ class TestArguments:
     def test_columns_that_are_needed(self, missing):
         y_true, y_pred, group = make()
         columns = {"y_true": y_true, "y_pred": y_pred} | {missing: None}
-        with pytest.raises(errors.ArgumentError, match=f"{missing} is None, but equalized_odds needs"):
+        with pytest.raises(errors.ArgumentError, match=f"{missing} is None, but equalized"):
             fa.permutation_test(**columns, sensitive_features=group, metric="equalized_odds")
 
     def test_a_component_without_rows(self):

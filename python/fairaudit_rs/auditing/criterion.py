@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeAlias, get_args
@@ -25,7 +24,6 @@ Label: TypeAlias = str | int | float | bool
 #: Words for references that depend on the data: the group with the highest or the best value.
 HIGHEST, BEST = "highest", "best"
 _RATIO = "a number strictly between 0 and 1, such as 0.8"
-_GAP = "a finite number above 0, such as 0.1 for 10 percentage points"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -103,12 +101,7 @@ class Criterion:
                 code="missing-argument",
             )
         if self.tolerance is not None:
-            _keep(
-                self,
-                tolerance=arguments.number(
-                    "tolerance", self.tolerance, _GAP, lambda gap: 0 < gap < math.inf
-                ),
-            )
+            _keep(self, tolerance=arguments.check(tolerance=self.tolerance).tolerance)
         if self.ratio is not None:
             _keep(self, ratio=arguments.number("ratio", self.ratio, _RATIO, lambda r: 0 < r < 1))
         attributes = self.attributes
