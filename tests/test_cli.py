@@ -94,7 +94,7 @@ class TestArguments:
     def test_metric_like_no_other(self, tmp_path, book):
         self.refused(
             tmp_path,
-            "--metric is 'qqqqqq', which is not in the reg",
+            "--metric is 'qqqqqq', which is not the name",
             book,
             *BY_SEX,
             metric="qqqqqq",

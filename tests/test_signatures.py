@@ -515,7 +515,7 @@ WRONG = [
     ("groups", "a", "groups is 'a'; accepted: a sequence of groups"),
     ("groups", ["z"], "groups names 'z', which is no group of the data; groups: "),
     ("link", "log", "link is 'log'; accepted: 'auto', 'logit', 'identity'"),
-    ("metric", "tqr", "metric is 'tqr', which is not in the registry"),
+    ("metric", "tqr", "metric is 'tqr', which is not the name of a metric"),
     ("n_exceedances", 3, "n_exceedances is 3; accepted: a whole number from 15 to "),
     ("nuisance", 3, "nuisance is 3, without fit; accepted: an estimator with fit and"),
     ("pos_label", "maybe", "pos_label is 'maybe', which does not occur in y"),

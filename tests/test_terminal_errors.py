@@ -108,7 +108,9 @@ def test_python_keeps_its_message():
     with pytest.raises(fa.errors.ArgumentTypeError, match="Pass an array of group labels") as one:
         fa.audit([0, 1], [0, 1])
     assert (one.value.argument, one.value.code) == ("sensitive_features", "missing-argument")
-    with pytest.raises(fa.errors.ArgumentError, match="y_true is None; auc needs it") as other:
+    with pytest.raises(
+        fa.errors.ArgumentError, match="y_true is None, but auc needs labels"
+    ) as other:
         fa.permutation_test(y_pred=[0, 1], sensitive_features=["a", "b"], metric="auc")
     assert other.value.needed_by == "auc"
 
@@ -167,7 +169,7 @@ def test_a_wrong_value_of_the_policy_file_is_named_with_its_line(here):
         "fairaudit.toml, line 8: y_pred: column 'aproved' does not exist; did you mean 'approved'?"
     )
     assert wrong(favourable="'yes'").startswith(
-        "fairaudit.toml, line 3: favourable is 'yes', which is not a value of labels and decisions"
+        "fairaudit.toml, line 3: favourable is 'yes', but --y-pred holds 0, 1 and --y-true "
     )
     # What was typed is named as an option.
     assert wrong("--favourable", "yes").startswith("--favourable is 'yes'")
@@ -184,9 +186,12 @@ def test_a_wrong_value_of_the_policy_file_is_named_with_its_line(here):
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("sr", "which is not in the registry; did you mean 'selection_rate'? 'fairaudit metrics' "),
+        (
+            "sr",
+            "which is not the name of a metric; did you mean 'selection_rate'? 'fairaudit ",
+        ),
         ("true_postive_rate", "; did you mean 'true_positive_rate'? 'fairaudit metrics' lists all"),
-        ("qqqqqq", "which is not in the registry. 'fairaudit metrics' lists all"),
+        ("qqqqqq", "which is not the name of a metric. 'fairaudit metrics' lists all"),
     ],
 )
 def test_unknown_metrics(metric, message, here):
@@ -239,6 +244,88 @@ def test_the_preset_that_needs_a_file():
     message = refused("audit", "-s", "sex", "--preset", "fair_lending", "--y-pred", "approved")
     assert "fair_lending needs a threshold and a reference group for each attribute" in message
     assert "--policy" in message
+
+
+WORDS = ("-s", "sex", "--y-true", "stayed")
+
+
+@pytest.fixture
+def stayed(here):
+    words = np.where(np.arange(600) % 3, "yes", "no")
+    region = np.array(["east", "north", "south"])[np.arange(600) % 3]
+    frame = pl.read_csv("my.csv").with_columns(
+        stayed=pl.Series(words), region=pl.Series(region), invited=pl.Series(words[::-1])
+    )
+    frame.write_csv("my.csv")
+
+
+@pytest.mark.usefixtures("stayed")
+class TestFavourable:
+    def test_it_is_that_of_the_labels_where_a_cut_decides(self):
+        """It was looked for among the decisions, 0 and 1, only: no value was accepted."""
+        options = ("--cut", "score=0.7", "--seed", "1")
+        found = run("audit", "my.csv", *WORDS, *options, "--favourable", "yes")
+        assert found.exit_code in (0, 1), found.stderr
+        assert 'policy "opportunity"' in found.stdout
+        table = found.stdout.partition("\n\n")[2]
+        same = run("audit", "my.csv", *WORDS, *options, "--pos-label", "yes")
+        assert table == same.stdout.partition("\n\n")[2]
+
+    def test_a_value_of_the_cut_does_not_name_the_label(self):
+        message = refused("audit", *WORDS, "--cut", "score=0.7", "--favourable", "1")
+        assert message.startswith("--favourable is 1, which does not occur in --y-true; it holds ")
+        assert "Name the value of the labels that people want" in message
+
+    def test_the_column_without_it_is_named(self):
+        message = refused("audit", *WORDS, "--y-pred", "region", "--favourable", "yes")
+        assert message.startswith("--favourable is 'yes', but --y-pred holds 'east', 'north', 's")
+
+    @pytest.mark.parametrize("favourable", [(), ("--favourable", "yes")])
+    def test_scores_in_place_of_decisions(self, favourable):
+        """It said "column 0 has more than 64 values"."""
+        message = refused("audit", *WORDS, "--y-pred", "score", *favourable)
+        assert message == (
+            "--y-pred has more than 64 distinct values. It must hold the decision, 0 or 1; scores "
+            "belong in --y-score, or in --cut score=NUMBER."
+        )
+
+    def test_other_commands_name_their_option(self):
+        message = refused("permutation", "-m", "tpr", *WORDS, "--favourable", "yes")
+        assert "as --pos-label VALUE" in message
+
+
+def test_groups_of_many_numbers_are_warned_of():
+    found = run("audit", "my.csv", "-s", "score", "--y-pred", "approved")
+    assert "warning: score holds" in found.stderr
+    assert "bands = { score = [...] }" in found.stderr
+    assert "numbers" not in run("audit", "my.csv", "-s", "age", "--y-pred", "approved").stderr
+
+
+def test_a_missing_role_beside_a_policy_file(here):
+    (here / "fairaudit.toml").write_text("[policy]\npreset = 'opportunity'\n")
+    message = refused("audit", "-s", "sex", "--y-pred", "approved")
+    assert "or set y_true in [roles] of fairaudit.toml. " in message
+    assert "init" not in message
+
+
+def test_values_of_files_say_how_to_write_them(here):
+    start = "[policy]\nname = 'x'\n[[policy.criterion]]\nmetric = 'tpr'\n"
+
+    def wrong(line, text=start):
+        (here / "fairaudit.toml").write_text(f"{text}{line}\n")
+        return refused("audit", "-s", "sex", "--y-pred", "approved", "--y-true", "repaid")
+
+    assert "such as 0.1 for 10 percentage points" in wrong("tolerance = 10")
+    group = wrong("tolerance = 0.1\nreference = 'female'")
+    assert "attributes is not given. Give the one that it belongs to, as in attri" in group
+    table = wrong("tolerance = 0.1\nreference = { sex = 'female' }")
+    assert "accepted: a group, such as 'female', with its attribute in attributes = ['s" in table
+    assert "accepted: a whole number of 30 or more" in wrong(
+        "floor = 10", "[policy]\npreset = 'parity'\n"
+    )
+    quotes = wrong("y_true = stayed", "[roles]\n")
+    assert quotes.endswith('Texts need quotes, as in y_true = "repaid"')
+    assert "did you mean 'true_positive_rate'?" in wrong("metric = 'tpr_rate'", start[:-15])
 
 
 # -- calls -------------------------------------------------------------------------------------
@@ -310,7 +397,7 @@ class TestInit:
         assert "accepted: 10 percentage points. This\n# is a default and not a law." in text
         lines = [line for line in text.splitlines() if line.startswith("binding")]
         assert set(lines) == {"binding = false  # shown only, not part of the verdict"}
-        assert "fairaudit audit --preset NAME" in text
+        assert 'write a preset, such as preset = "parity", in place of name' in text
         assert "fairaudit_rs" not in text
 
 

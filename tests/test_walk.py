@@ -194,3 +194,26 @@ class TestFourOutputs:
     @pytest.mark.parametrize(("n", "gap"), [(4_000, 0.3), (4_000, 0.0), (300, 0.0)])
     def test_the_table_says_what_its_columns_are(self, n, gap):
         assert '"observed gap" is the gap in these rows of the groups' in self.first(n, gap)[2]
+
+
+def test_a_report_is_the_command_of_step_2_with_one_option_more(tmp_path, monkeypatch):
+    """The page showed a command without the options that its own file needs."""
+    monkeypatch.chdir(tmp_path)
+    assert "add `-o report.md` to the command of step 2" in WALK
+    demo, init, audit = (command for command, _ in commands())
+    assert (run(demo).exit_code, run(init).exit_code) == (0, 0)
+    assert run(f"{audit} -o report.md").exit_code == 1
+    assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("#")
+
+
+def test_another_policy_takes_the_place_of_name_and_criteria(here):
+    """The comment named an option that ignores the columns of the file."""
+    run("fairaudit init loans.csv --favourable yes")
+    lines = (here / "fairaudit.toml").read_text(encoding="utf-8").splitlines()
+    comment = 'For another policy write a preset, such as preset = "parity", in place of name'
+    assert f"# {comment}" in lines
+    kept = lines[: lines.index("[[policy.criterion]]")] + lines[lines.index("[roles]") :]
+    text = "\n".join('preset = "parity"' if line.startswith("name =") else line for line in kept)
+    (here / "fairaudit.toml").write_text(text, encoding="utf-8")
+    policy = fa.Policy.load("fairaudit.toml")
+    assert (policy.name, policy.favourable) == ("parity", "yes")

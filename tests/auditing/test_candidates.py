@@ -150,7 +150,63 @@ class TestTerminal:
     def test_none_is_an_error(self, asked):
         found = asked("-", "-", "")
         assert found.exit_code == 2
-        assert "no decisions and no labels were found" in found.stderr
+        assert (
+            "people.csv has columns of two values that could be decisions or labels (approved"
+            in (found.stderr)
+        )
+
+    def test_the_enter_key_proposes_a_column_when_no_name_tells(self, asked):
+        """The default was "-", so that the enter key ended in an error."""
+        pl.read_csv("people.csv").drop("offer").rename({"approved": "q1"}).with_columns(
+            q1=pl.when(pl.col("q1") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+        ).select("region", "q1", "sex").write_csv("people.csv")
+        found = asked("", "", "", "")
+        assert found.exit_code == 0, found.output
+        assert "(- for none) [q1]" in found.stderr
+        assert "separated by commas (others: region) [sex]" in found.stderr
+        assert self.content()["roles"] == {"y_pred": "q1", "sensitive_features": ["sex"]}
+
+    def test_a_number_does_not_hide_the_labels(self, asked):
+        """A column "points" stood before the labels, which were then not found."""
+        frame = pl.read_csv("people.csv").drop("offer")
+        frame.with_columns(repaid=frame["approved"], points=pl.Series(range(100)) / 90).write_csv(
+            "people.csv"
+        )
+        found = asked("", "", "", "")
+        assert found.exit_code == 0, found.output
+        assert "y_score: not found (points goes from 0 to 1.1; scores must lie" in found.stdout
+        assert self.content()["roles"]["y_true"] == "repaid"
+        lines = found.stdout.splitlines()
+        assert lines.index("  points: numbers from 0 to 1.1") == 3
+
+
+def test_columns_whose_names_do_not_tell(tmp_path, monkeypatch):
+    """They were listed as the likeliest, and then the command said that none was found."""
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame(
+        {"sex": ["f", "m"] * 50, "invited": ["yes", "no"] * 50, "z": [1.0, 2.0, 3.0, 4.0] * 25}
+    )
+    frame.write_csv("people.csv")
+    found = CliRunner().invoke(main, ["init", "people.csv"])
+    assert found.exit_code == 2
+    assert "(invited), but neither names nor values tell which" in found.stderr
+    command = "fairaudit audit people.csv --sensitive sex --y-pred invited"
+    assert command in found.stderr
+    words = [*command.split()[1:], "--favourable", "yes"]
+    assert CliRunner().invoke(main, words).exit_code in (0, 1)
+
+
+def test_labels_that_no_name_tells_are_suggested(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers = pl.Series(["yes", "no", "no"] * 40)
+    frame = pl.DataFrame({"sex": ["f", "m"] * 60, "stay": answers, "approved": answers})
+    frame.write_csv("people.csv")
+    found = CliRunner().invoke(main, ["init", "people.csv"])
+    assert "y_true: not found (could be: stay; without labels the policy is four_fifths)" in (
+        found.stdout
+    )
+    text = (tmp_path / "fairaudit.toml").read_text()
+    assert "# None was found; this could be: stay." in text
 
 
 def test_a_favourable_value_that_no_row_has(tmp_path, monkeypatch):

@@ -77,7 +77,10 @@ REFUSED = [
     ((*BY_SEX, "--n-resamples", "0"), "--n-resamples is 0; accepted: a whole number"),
     ((*BY_SEX, "--threads", "-7"), "--threads is -7; accepted"),
     ((*BY_SEX, "--seed", "-1"), "-1 is not in the range x>=0"),
-    ((*BY_SEX, "--favourable", "yes"), "'yes', which is not a value of labels and decisions"),
+    (
+        (*BY_SEX, "--favourable", "yes"),
+        "--favourable is 'yes', but --y-pred holds 0, 1 and --y-true",
+    ),
     ((*BY_SEX, "--cut", "score=0.5"), "--cut is 'score=0.5' and --y-pred is 'approved'"),
     ((*BY_SEX, "--strata", "nope"), "column 'nope' does not exist"),
     ((*BY_SEX, "--weight", "nope"), "column 'nope' does not exist"),
@@ -520,7 +523,7 @@ class TestInit:
         assert fa.Policy.load("n.toml").favourable == 0
 
     def test_what_is_not_found_is_an_error_that_says_what_to_do(self, here):
-        pl.DataFrame({"a": [1, 2, 3], "b c": ["x", "y", None]}).write_csv("odd.csv")
+        pl.DataFrame({"a": [1, 2, 3], "b c": ["x", "y", "z"]}).write_csv("odd.csv")
         before = {path.name: path.read_bytes() for path in here.iterdir()}
         result = run("init", "odd.csv")
         assert result.exit_code == 2

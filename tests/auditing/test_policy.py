@@ -50,10 +50,13 @@ class TestArguments:
             ({"metric": "pearson"}, "pearson is about a continuous attribute"),
             ({"attributes": ()}, "attributes is empty"),
             ({"attributes": ("sex", "sex")}, "attributes holds 'sex' twice"),
-            ({"reference": "white"}, "reference is 'white' and attributes is None"),
+            (
+                {"reference": "white"},
+                "reference is 'white', a group of one attribute, but attributes is not given",
+            ),
             (
                 {"reference": "white", "attributes": ("a", "b")},
-                "attributes= the one attribute that it is a",
+                "Give the one that it belongs to, as in attributes =",
             ),
         ],
     )
@@ -153,7 +156,7 @@ class TestArguments:
             ({"criteria": []}, "criteria is empty"),
             ({"alpha": 0}, "alpha is 0; accepted: a number strictly between 0 and 1"),
             ({"adjustment": "bh"}, "adjustment is 'bh'; accepted: 'holm', 'none'"),
-            ({"floor": 29}, "floor is 29; accepted: a whole number from 30"),
+            ({"floor": 29}, "floor is 29; accepted: a whole number of 30 or"),
             ({"min_coverage": 1.1}, "min_coverage is 1.1; accepted: a number above 0 and up to 1"),
             ({"min_coverage": 0}, "min_coverage is 0"),
             ({"bands": {"age": (45, 25)}}, r"bands of 'age' is \(45, 25\); accepted: numbers that"),
@@ -382,7 +385,7 @@ class TestDefault:
 
     @pytest.mark.parametrize("given", ["", "labels", "scores"])
     def test_nothing_to_go_by(self, given):
-        with pytest.raises(ArgumentError, match=f"no default policy for {given or 'nothing'}"):
+        with pytest.raises(ArgumentError, match=f"no default policy for {given or 'no columns'}"):
             fa.Policy.default(**dict.fromkeys(given.split(), True))
 
     def test_flags(self):

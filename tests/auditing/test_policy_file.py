@@ -155,7 +155,7 @@ class TestErrors:
             ("tolerance = 0.1", "tolerance = '0.1'", 14, "tolerance is '0.1'; accepted: a finite"),
             ("tolerance = 0.1", "tolerance = 10", 14, "tolerance is 10.0; accepted: a number ab"),
             ("tolerance = 0.1\n", "", 12, "tolerance is None and ratio is None"),
-            ('metric = "tpr"', 'metric = "tqr"', 13, "metric is 'tqr', which is not in"),
+            ('metric = "tpr"', 'metric = "tqr"', 13, "metric is 'tqr', which is not the"),
             ('metric = "tpr"\n', "", 12, "metric is missing in a criterion"),
             ("ratio = 0.8", "ratio = 1.25", 18, "ratio is 1.25; accepted"),
             ('metric = "tpr"', 'lens = "extreme"', 13, "lens is 'extreme'; accepted: 'projection'"),

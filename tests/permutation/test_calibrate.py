@@ -163,9 +163,9 @@ class TestArguments:
 
     def test_columns_that_are_needed(self):
         y_true, y_pred, score, group = make()
-        with pytest.raises(errors.ArgumentError, match="y_true is None; true_positive_rate needs"):
+        with pytest.raises(errors.ArgumentError, match="y_true is None, but true_positive_rate"):
             report_of((None, y_pred, score, group), "tpr")
-        with pytest.raises(errors.ArgumentError, match="y_score is None; auc needs it"):
+        with pytest.raises(errors.ArgumentError, match="y_score is None, but auc needs scores"):
             report_of((y_true, y_pred, None, group), "auc")
 
     def test_a_group_without_positives(self):

@@ -90,7 +90,7 @@ class TestArguments:
             ({"metric": "pearson"}, "has no groups"),
             ({"second": None}, "second is None; true_positive_rate needs the decisions"),
             ({"metric": "auc", "first": None}, "first is None; .* needs the scores"),
-            ({"y_true": None}, "y_true is None; true_positive_rate needs it"),
+            ({"y_true": None}, "y_true is None, but true_positive_rate needs labels"),
             ({"adjust": "max-t"}, "adjust is 'max-t'; accepted: 'holm', 'bh', 'none'"),
             ({"alternative": "smaller"}, "alternative is 'smaller'"),
             ({"first": np.arange(600) / 7}, "first has more than 64 distinct values"),

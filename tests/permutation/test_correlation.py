@@ -114,9 +114,11 @@ class TestArguments:
             test_of(y_true, np.ones(200), attribute, "pearson")
         with pytest.raises(errors.DataError, match=r"y_score is nan in row 5 .* 1 of 200 rows"):
             test_of(y_true, np.where(np.arange(200) == 5, np.nan, score), attribute, "spearman")
-        with pytest.raises(errors.ArgumentError, match="y_score is None; pearson needs it"):
+        with pytest.raises(errors.ArgumentError, match="y_score is None, but pearson needs scores"):
             fa.permutation_test(y_true, sensitive_features=attribute, metric="pearson")
-        with pytest.raises(errors.ArgumentError, match="y_true is None; residual_pearson needs it"):
+        with pytest.raises(
+            errors.ArgumentError, match="y_true is None, but residual_pearson needs labels"
+        ):
             test_of(None, score, attribute, "residual_pearson")
 
     def test_nothing_varies_within_strata(self):

@@ -190,9 +190,9 @@ class TestArguments:
     @pytest.mark.parametrize("call", [intervals_of, equivalence_of])
     def test_columns_that_are_needed(self, call):
         y_true, y_pred, score, group = make()
-        with pytest.raises(errors.ArgumentError, match="y_true is None; true_positive_rate needs"):
+        with pytest.raises(errors.ArgumentError, match="y_true is None, but true_positive_rate"):
             call((None, y_pred, score, group), "tpr")
-        with pytest.raises(errors.ArgumentError, match="y_score is None; auc needs it"):
+        with pytest.raises(errors.ArgumentError, match="y_score is None, but auc needs scores"):
             call((y_true, y_pred, None, group), "auc")
         with pytest.raises(errors.ArgumentTypeError, match="sensitive_features is missing"):
             call((y_true, y_pred, score, None), "tpr")

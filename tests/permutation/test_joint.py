@@ -73,7 +73,7 @@ class TestArguments:
             (("j", []), {}, r"components is \[\]; accepted: at least two"),
             (("j", ["tpr", "auc"]), {}, "components is .*'auc'.*; accepted: at least two count"),
             (("j", ["equalized_odds", "tpr"]), {}, "components is .*'equalized_odds'"),
-            (("j", ["tpr", "tpx"]), {}, "'tpx', which is not in the registry"),
+            (("j", ["tpr", "tpx"]), {}, "'tpx', which is not the name of a metric"),
             (("j", "tpr"), {}, "components is 'tpr'"),
             (("j", None), {}, "components is None"),
             (("j", ["tpr", "fpr"]), {"conditions_on": "rows"}, "conditions_on is 'rows'; accepted"),
@@ -111,7 +111,7 @@ class TestArguments:
     def test_columns_that_are_needed(self, missing):
         y_true, y_pred, group = make()
         columns = {"y_true": y_true, "y_pred": y_pred} | {missing: None}
-        with pytest.raises(errors.ArgumentError, match=f"{missing} is None; equalized_odds needs"):
+        with pytest.raises(errors.ArgumentError, match=f"{missing} is None, but equalized"):
             fa.permutation_test(**columns, sensitive_features=group, metric="equalized_odds")
 
     def test_a_component_without_rows(self):

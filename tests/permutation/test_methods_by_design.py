@@ -13,7 +13,7 @@ import fairaudit_rs as fa
 from fairaudit_rs.data.tables import AuditTable
 from fairaudit_rs.errors import FairAuditError
 from fairaudit_rs.inference.tolerance import Tolerance
-from fairaudit_rs.permutation.tolerance import pose_tolerance
+from fairaudit_rs.permutation.tolerance import prepare_tolerance_question
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "permutation.md"
 #: The designs by the heading of their table.
@@ -92,7 +92,7 @@ def codes(cell):
 def verdict_method(data, metric, **design):
     """Return the method that decides a verdict of an audit; None if there is none."""
     table = AuditTable.make(**columns(data, **design))
-    question = pose_tolerance(table, metric, Tolerance(value=0.3, scale="difference"))
+    question = prepare_tolerance_question(table, metric, Tolerance(value=0.3, scale="difference"))
     tests = question.tests(alpha=0.05, n_tests=1, n_resamples=99, seed=1)
     assert bool(tests) != (question.reason is not None)
     return tests[0].method if tests else None

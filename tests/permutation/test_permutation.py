@@ -80,7 +80,11 @@ class TestArguments:
             ({"groups": ["a", "a"]}, errors.ArgumentError, "named twice"),
             ({"groups": ["a"]}, errors.DataError, "at least two"),
             ({"reference": "z"}, errors.DataError, "reference names 'z'"),
-            ({"y_pred": None}, errors.ArgumentError, "y_pred is None; true_positive_rate needs"),
+            (
+                {"y_pred": None},
+                errors.ArgumentError,
+                "y_pred is None, but true_positive_rate",
+            ),
             ({"sensitive_features": None}, errors.ArgumentTypeError, "sensitive_features is miss"),
             ({"sensitive_features": ["a"] * 400}, errors.DataError, "only one group.*'a'"),
             ({"sensitive_features": [None] * 400}, errors.DataError, "no group"),

@@ -67,7 +67,7 @@ class TestArguments:
         assert results_of("selection_rate", 0.1, n_tests=50, **data)
 
     def test_data_that_no_metric_reads_stay_errors(self):
-        with pytest.raises(fa.errors.ArgumentError, match="y_true is None; true_positive_rate"):
+        with pytest.raises(fa.errors.ArgumentError, match="y_true is None, but true_positive_rate"):
             asked("tpr", 0.1, **shares((5, 10), (5, 10)))
 
 

@@ -10,10 +10,11 @@ from typing import Any, get_args
 import numpy as np
 
 from .. import arguments, metrics
+from ..data.columns import list_some
 from ..data.frames import check_columns
 from ..data.groups import group_name
 from ..data.index import check_indices, indices_of
-from ..data.labels import Label
+from ..data.labels import Label, is_coded, label_matches
 from ..data.tables import AuditTable
 from ..errors import ArgumentError, ArgumentTypeError, DataError
 from ..extremes.feature_tables import FeatureTable, wrap_features
@@ -402,7 +403,28 @@ def _positive(policy: Policy, table: AuditTable, pos_label: Label) -> Label:
             mentions=("favourable",),
             code="conflicting-arguments",
         )
-    return policy.positive_label(table.values(roles[0]))
+    return policy.positive_label(_classes_of(policy, roles, table))
+
+
+def _classes_of(policy: Policy, named: Sequence[str], table: AuditTable) -> list[Any]:
+    """Return the values of decisions, or of labels, among which the favourable value is.
+
+    Decisions of 0 and 1, such as those of a cut, go with labels of any two values.
+    """
+    values = {role: table.values(role) for role in named[:1]}
+    first = values[named[0]]
+    if any(label_matches(value, policy.favourable) for value in first):
+        return first
+    if is_coded(first) and len(named) > 1:
+        values[named[1]] = table.values(named[1])
+        if any(label_matches(value, policy.favourable) for value in values[named[1]]):
+            return values[named[1]]
+    holds = " and ".join(f"{role} holds {list_some(some)}" for role, some in values.items())
+    raise DataError(
+        f"favourable is {policy.favourable!r}, but {holds}. Name the value that people want.",
+        argument="favourable",
+        mentions=tuple(values),
+    )
 
 
 def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
@@ -421,8 +443,8 @@ def _refuse_unnamed_texts(role: str, table: AuditTable) -> None:
             mentions=("pos_label", role),
             code="missing-argument",
             advice=(
-                ". Set favourable in the policy to the value that is good for the person, or "
-                "pass the positive value as pos_label=."
+                f". Pass pos_label={second!r}, if that is the value that people want, or set "
+                "favourable in a Policy."
             ),
         )
 

@@ -20,6 +20,8 @@ MOST_GROUPS = 20
 _MARKS = ("?", "-", "na", "n/a", "#n/a", "nan", "null", "none")
 #: The score that a guess needs: a known name, the last column, or values such as "denied".
 LEAST_SCORE = 3
+#: The rank of a column whose name is not known.
+_NO_RANK = 99
 _NAMED, _WEAKLY_NAMED, _TELLING, _NEUTRAL, _LAST = 4, 2, 3, 1, 3
 
 #: Words in the names of decision columns. Those of five letters or more also match the start of a
@@ -183,7 +185,8 @@ def candidates_of(columns: Sequence[FileColumn], last: str | None) -> list[Candi
             # Half of the range, which is the pass mark of many tests.
             cut = math.ceil((column.low + column.high) / 2)
             score = _WEAKLY_NAMED + _LAST * (column.name == last)
-            rank = 0
+            # Columns of two values come first, because numbers need a cut.
+            rank = _NO_RANK + 1
             candidate = Candidate(
                 column=column, is_decision=False, score=score, favourable=None, cut=cut
             )
@@ -210,7 +213,7 @@ def _of_two_values(column: FileColumn, is_last: bool) -> tuple[int, Candidate]:
     score += value_score + _LAST * (is_last and value_score > 0)
     is_decision = decision is not None or (label is None and bool(texts & (_GRANTED | _REFUSED)))
     ranks = [rank for rank in (decision, label) if rank is not None]
-    return min(ranks, default=99), Candidate(
+    return min(ranks, default=_NO_RANK), Candidate(
         column=column, is_decision=is_decision, score=score, favourable=_favourable(column)
     )
 

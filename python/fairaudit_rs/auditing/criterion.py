@@ -125,9 +125,10 @@ class Criterion:
             _keep(self, fair_metric=PolicyMetric.read(self.fair_metric))
         if self.is_fixed_reference and (attributes is None or len(attributes) != 1):
             raise ArgumentError(
-                f"reference is {self.reference!r} and attributes is {attributes!r}. Name in "
-                "attributes= the one attribute that it is a group of, or use 'highest', 'best' or "
-                "None for all pairs.",
+                f"reference is {self.reference!r}, a group of one attribute, but attributes "
+                f"{'is not given' if attributes is None else f'is {list(attributes)!r}'}. Give "
+                "the one that it belongs to, as in attributes = [\"sex\"], or use 'highest' or "
+                "'best', or no reference for all pairs.",
                 argument="reference",
                 mentions=("attributes",),
             )
@@ -219,8 +220,9 @@ class Criterion:
         low, high = metric.range
         if self.tolerance is not None and self.tolerance >= high - low:
             raise ArgumentError(
-                f"{given}; accepted: a number above 0 and below {high - low:g}, such as 0.1 "
-                f"({metric.name} goes from {low:g} to {high:g}, so that nothing could fail)",
+                f"{given}; accepted: a number above 0 and below {high - low:g}, such as 0.1 for "
+                f"10 percentage points ({metric.name} goes from {low:g} to {high:g}, so that "
+                "nothing could fail)",
                 argument="tolerance",
             )
 
@@ -373,6 +375,14 @@ def _reference(value: object) -> Label | tuple[Label, ...] | None:
         return None
     if isinstance(value, tuple):
         return tuple(check_label("reference", part) for part in value)
+    if isinstance(value, Mapping) and len(value) == 1:
+        (attribute, group), *_ = value.items()
+        raise ArgumentTypeError(
+            f"reference is {dict(value)!r}; accepted: a group, such as {group!r}, with its "
+            f"attribute in attributes = [{str(attribute)!r}]",
+            argument="reference",
+            mentions=("attributes",),
+        )
     return check_label("reference", value)
 
 

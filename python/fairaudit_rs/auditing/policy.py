@@ -160,7 +160,7 @@ class Policy:
             "name": check_text("name", self.name),
             "criteria": check_criteria(self.criteria),
             "alpha": arguments.check(alpha=self.alpha).alpha,
-            "floor": arguments.count("floor", self.floor, LEAST_FLOOR, 10**15),
+            "floor": _check_floor(self.floor),
             **shares,
             "favourable": arguments.optional("favourable", self.favourable, check_label),
             "punitive": arguments.flag("punitive", self.punitive),
@@ -233,8 +233,8 @@ class Policy:
             name = "calibration"
         else:
             raise ArgumentError(
-                f"there is no default policy for {' and '.join(known) or 'nothing'}. Give "
-                "decisions, labels and decisions, or labels and scores; or name a policy.",
+                f"there is no default policy for {' and '.join(known) or 'no columns'}. Pass "
+                "y_pred (decisions), or y_true and y_score (labels and scores).",
                 argument="decisions",
                 mentions=("labels", "scores", "policy"),
                 code="missing-argument",
@@ -479,6 +479,17 @@ class Policy:
     def __reduce__(self) -> tuple[Any, ...]:
         tables = {name: dict(getattr(self, name)) for name in _TABLES}
         return _restore, ({name: getattr(self, name) for name in _FIELDS} | tables,)
+
+
+def _check_floor(value: object) -> int:
+    """Return a minimum group size; smaller groups than `LEAST_FLOOR` have no reliable tests."""
+    try:
+        return arguments.count("floor", value, LEAST_FLOOR, 10**15)
+    except (ArgumentError, ArgumentTypeError) as error:
+        raise error.with_message(
+            f"floor is {value!r}; accepted: a whole number of {LEAST_FLOOR} or more (smaller "
+            "groups decide nothing reliably)"
+        ) from None
 
 
 def _preset_without_options(name: str) -> Policy:

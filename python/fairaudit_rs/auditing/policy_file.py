@@ -136,9 +136,10 @@ def _unreadable(name: str, text: str, reason: str) -> ArgumentError:
     if match is None:
         return ArgumentError(f"{name}: not valid TOML: {reason}", argument="path")
     line = match[1] or 1 + text.rstrip("\n").count("\n")
-    return ArgumentError(
-        f"{name}, line {line}: not valid TOML: {reason[: match.start()]}", argument="path"
-    )
+    text = f"{name}, line {line}: not valid TOML: {reason[: match.start()]}"
+    if "Invalid value" in reason:
+        text += '. Texts need quotes, as in y_true = "repaid"'
+    return ArgumentError(text, argument="path")
 
 
 def read_roles(path: str | FilePath) -> dict[str, Any]:

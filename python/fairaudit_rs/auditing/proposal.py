@@ -137,7 +137,11 @@ class Proposal:
         named = {candidate.name: candidate for candidate in candidates}
         if decisions is None and labels is None:
             decision = next((candidate for candidate in likely if candidate.is_decision), None)
-            label = next((candidate for candidate in likely if not candidate.is_decision), None)
+            # A number can replace decisions, by a cut, but not add labels to decisions.
+            label = next(
+                (c for c in likely if not c.is_decision and (decision is None or c.cut is None)),
+                None,
+            )
         else:
             decision, label = named.get(decisions or ""), named.get(labels or "")
             decision = None if decision is None else replace(decision, is_decision=True)
@@ -258,17 +262,39 @@ def _could_be(role: str, column: FileColumn) -> bool:
 
 
 def reason_without(role: str, proposal: Proposal) -> str:
-    """Return why a column with a fitting name does not have a role, for scores; "" without one."""
+    """Return why scores or labels were not found, or which columns could be labels."""
+    if role == "y_true" and proposal.roles["y_pred"] and not proposal.has_labels_only:
+        policy = proposal.policy()
+        others = [
+            candidate.name
+            for candidate in proposal.candidates
+            if candidate.score
+            and candidate.cut is None
+            and candidate.column not in proposal.roles["y_pred"]
+        ]
+        if policy is None or proposal.opposite is not None or not others:
+            return ""
+        could = ", ".join(map(escape_controls, others[:_MOST_LISTED]))
+        return f" (could be: {could}; without labels the policy is {policy.name})"
     if role != "y_score":
         return ""
     known = {*_NAMES[role].split()}
-    column = next((c for c in proposal.columns if c.words & known and c.is_number), None)
+    columns = [c for c in proposal.columns if c.words & known and c.is_number]
+    columns += [candidate.column for candidate in proposal.candidates if candidate.cut is not None]
+    column = columns[0] if columns else None
     if column is None or _could_be(role, column) or column.is_binary:
         return ""
     return (
         f" ({escape_controls(column.name)} goes from {column.low:g} to {column.high:g}; scores "
         "must lie between 0 and 1)"
     )
+
+
+def unused_columns(role: str, proposal: Proposal) -> list[str]:
+    """Return the columns whose content fits a role, and that have no other role."""
+    taken = {column.name for columns in proposal.roles.values() for column in columns}
+    fitting = [column.name for column in proposal.columns if _could_be(role, column)]
+    return [name for name in fitting if name not in taken][:_MOST_LISTED]
 
 
 def takes_positive_value(proposal: Proposal) -> bool:
@@ -366,13 +392,17 @@ def _policy_lines(proposal: Proposal, favourable: str | None) -> list[str]:
         why = ["# No decisions were found, and no labels with scores: name them under [roles].", ""]
     else:
         why = [f"# {policy.description}", f"# Chosen because {policy.reason}."]
-        why += ["# For other policies: fairaudit audit --preset NAME, or docs/policy.md.", ""]
+        why += [
+            '# For another policy write a preset, such as preset = "parity", in place of name',
+            "# and of all [[policy.criterion]] below (docs/policy.md).",
+            "",
+        ]
     lines = [*why, "[policy]", f"name = {value_text(policy.name)}"]
     lines += _favourable_lines(proposal, favourable)
     lines += [
-        "# Largest share of audits that may fail (or pass) by chance alone.",
+        "# Largest share of audits with a wrong FAIL; the same holds for a wrong PASS.",
         f"alpha = {policy.alpha}",
-        "# Smallest group that is compared, in rows of the metric.",
+        "# Groups with fewer rows than this are not compared. Only rows that a metric uses count.",
         f"floor = {policy.floor}",
         "# Smallest share of people in compared groups that allows a pass.",
         f"min_coverage = {policy.min_coverage}",
@@ -478,10 +508,9 @@ def _role_lines(proposal: Proposal) -> list[str]:
         if role == "sensitive_features":
             lines += [f"#   {_describe_groups(column)}" for column in found]
         if not found:
-            others = [column.name for column in proposal.columns if _could_be(role, column)][
-                :_MOST_LISTED
-            ]
-            could = f"; these could be: {', '.join(map(escape_controls, others))}" if others else ""
+            others = unused_columns(role, proposal)
+            these = "these could be" if others[1:] else "this could be"
+            could = f"; {these}: {', '.join(map(escape_controls, others))}" if others else ""
             if role == "y_pred" and proposal.cut is not None:
                 could = f"; the command makes them, by --cut {escape_controls(proposal.cut)}"
             lines += [f"# None was found{could}.", f'# {role} = "..."']

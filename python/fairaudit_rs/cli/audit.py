@@ -12,7 +12,9 @@ import click
 
 import fairaudit_rs as fa
 
-from ..auditing.policy_file import read_roles
+from ..auditing.candidates import MOST_GROUPS
+from ..auditing.policy_file import quote_key, read_roles
+from ..auditing.values import DEFAULT_BANDS
 from ..data.frames import scan_files
 from ..errors import ArgumentError
 from ..literals import PresetName
@@ -69,7 +71,10 @@ class _PresetName(click.Choice[str]):
     help=f"File with the policy and the columns. Default: {POLICY_FILE}, if it exists.",
 )
 @click.option("--preset", type=_PresetName(), help="Policy by name, instead of a file.")
-@click.option("--favourable", help="The value of labels and decisions that people want.")
+@click.option(
+    "--favourable",
+    help="The value of labels and decisions that people want. Then --pos-label is not needed.",
+)
 @options.strata_option(
     "Compare only rows with the same value of this column, such as a department. May be repeated."
 )
@@ -148,6 +153,7 @@ def audit(
         else:
             warn_of_counts(columns)
             _warn_of_scores(columns, policy)
+            _warn_of_numbers(columns, policy)
     if favourable is not None:
         policy = _with_favourable(favourable, policy, columns)
     found = fa.audit(policy=policy, progress=options.shows_progress(), **columns)
@@ -206,6 +212,8 @@ def _warn_of_scores(columns: Mapping[str, Any], policy: Policy | None) -> None:
     name, criteria = columns.get("y_score"), () if policy is None else policy.criteria
     if name is None or any((criterion.tolerance or 0) >= 1 for criterion in criteria):
         return
+    if policy is None and "y_pred" not in columns:
+        return  # The default policy then tests means of scores, and refuses such scores.
     import polars as pl
 
     data = columns["data"]
@@ -218,9 +226,30 @@ def _warn_of_scores(columns: Mapping[str, Any], policy: Policy | None) -> None:
     low, high = ends.row(0)
     if low is not None and (low < 0 or high > 1):
         print_note(
-            f"warning: y_score is {name!r}, which goes from {low:g} to {high:g}; scores of a model "
-            "usually lie between 0 and 1"
+            f"warning: y_score is {name!r}, which goes from {low:g} to {high:g}; means of scores "
+            "are compared only for scores from 0 to 1"
         )
+
+
+def _warn_of_numbers(columns: Mapping[str, Any], policy: Policy | None) -> None:
+    """Warn of attributes with many different numbers, which are not cut into bands."""
+    import polars as pl
+
+    bands = DEFAULT_BANDS if policy is None else policy.bands
+    cut = {name.casefold() for name in bands}
+    data = columns["data"]
+    frame = scan_files(data) if isinstance(data, str) else data
+    schema = frame.collect_schema()
+    for name in columns.get("sensitive_features", ()):
+        if name.casefold() in cut or name not in schema or not schema[name].is_numeric():
+            continue
+        n = frame.select(pl.col(name).n_unique()).collect(engine="streaming").item()
+        if n > MOST_GROUPS:
+            print_note(
+                f"warning: {name} holds {n:,} different numbers, and each of them is a group. Cut "
+                f"numbers into bands in the policy file: bands = {{ {quote_key(name)} = [...] }} "
+                "(docs/policy.md)"
+            )
 
 
 def _with_favourable(value: str, policy: Policy | None, columns: Mapping[str, Any]) -> Policy:

@@ -86,6 +86,8 @@ def _with_example(
     message, advice = error.format_message(), ""
     if isinstance(error, click.NoSuchOption):
         advice = command.hints.get(error.option_name, "")
+        if error.option_name == "--favourable" and _has(command, "pos_label"):
+            advice = "Pass the positive value of labels and decisions as --pos-label VALUE."
         if advice:
             # Without the options that only look alike.
             message = click.NoSuchOption(error.option_name).format_message()
@@ -122,6 +124,11 @@ def message_of(error: FairAuditError, ctx: click.Context) -> str:
     advise = _ADVICE.get(error.code) or _ADVICE.get(error.argument or "")
     if advise is not None and error.advice and message.endswith(error.advice):
         message = message.removesuffix(error.advice) + advise(error, place, ctx)
+    if error.argument == "pos_label" and ctx.params.get("favourable"):
+        message = (
+            f"{message.replace('pos_label is', '--favourable is')}. Name the value of the labels "
+            "that people want; decisions of 0 and 1 need none."
+        )
     message = with_options(error, ctx.command, message, kept=place.keys)
     if error.code == "missing-argument":
         message = message.replace(" is None", " is not given").replace(
@@ -224,6 +231,9 @@ def _missing_columns(error: FairAuditError, ctx: click.Context) -> str | None:
     passed = ", or ".join(
         f"{option} COLUMN, such as {option} {example}" for option, example in shown
     )
+    path, _ = ctx.meta.get(POLICY_ROLES, (None, {}))
+    if path is not None:
+        passed += f", or set {' or '.join(roles)} in [roles] of {path}"
     return f"{start}. Pass {passed}.{_proposal(ctx, named)}"
 
 
@@ -233,7 +243,8 @@ def _proposal(ctx: click.Context, columns: Sequence[str]) -> str:
     more = f" and {len(columns) - _MOST_LISTED:,} more" if len(columns) > _MOST_LISTED else ""
     listed = ", ".join(columns[:_MOST_LISTED])
     text = f" Columns of {Path(data).name}: {listed}{more}." if columns else ""
-    if ctx.command.name == "audit":
+    path, _ = ctx.meta.get(POLICY_ROLES, (None, {}))
+    if ctx.command.name == "audit" and path is None:
         text += f" 'fairaudit init {quote(data)}' proposes which to use."
     return text
 
@@ -279,6 +290,14 @@ def _advise_scale(error: FairAuditError, place: _ErrorPlace, ctx: click.Context)
     )
 
 
+def _advise_decisions(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
+    """Return what to do about a column of scores in place of decisions."""
+    if error.argument != "y_pred":
+        return error.advice
+    cut = f", or in --cut {place.column or 'score'}=NUMBER" if _has(ctx.command, "cut") else ""
+    return f" It must hold the decision, 0 or 1; scores belong in --y-score{cut}."
+
+
 def _advise_favourable(error: FairAuditError, place: _ErrorPlace, ctx: click.Context) -> str:
     del error, place, ctx
     return ". Say which of them people want, with --favourable VALUE"
@@ -290,4 +309,5 @@ _ADVICE: Mapping[str, Callable[[FairAuditError, _ErrorPlace, click.Context], str
     "not-classes": _advise_classes,
     "other-scale": _advise_scale,
     "favourable": _advise_favourable,
+    "too-many-values": _advise_decisions,
 }

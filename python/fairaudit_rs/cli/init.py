@@ -24,6 +24,7 @@ from ..auditing.proposal import (
     reason_without,
     takes_positive_value,
     unsaid_values,
+    unused_columns,
 )
 from ..data.cell_columns import are_cells
 from ..data.filtered_files import FileOptions
@@ -64,8 +65,9 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     Guesses which columns hold attributes of people, labels, decisions and scores, and writes them
     to a file with the default policy. Comments explain each line. Read the file and choose: the
     favourable value, the tolerances and the groups are your decision. On a terminal the command
-    asks; elsewhere it takes the likeliest answer. Nothing is overwritten. Exit code 2: the file
-    has no column of attributes, or none of decisions or labels.
+    asks. Elsewhere it takes the likeliest answer, and stops if no name or value tells which column
+    holds decisions or labels. Nothing is overwritten. Exit code 2: no column of attributes, or none
+    of decisions or labels, was found.
 
     \b
     fairaudit init loans.csv
@@ -97,6 +99,9 @@ def init(data: str, favourable: str | None, output: Path, **given: Any) -> None:
     for role, found in proposal.roles.items():
         names = ", ".join(column.name for column in found) or "not found"
         print_text(f"{role}: {names}{'' if found else reason_without(role, proposal)}")
+        others = _other_attributes(proposal) if role == "sensitive_features" else []
+        if others:
+            print_text(f"other columns that could make groups: {', '.join(others)}")
     for line in describe_guesses(proposal):
         print_text(line)
     if read_as_missing:
@@ -241,6 +246,18 @@ def _say_candidates(proposal: Proposal) -> None:
 def _explain_missing_roles(data: str, proposal: Proposal) -> str:
     """Return the message about roles that were not found, with what to do."""
     what = proposal.lacking()
+    names = [candidate.name for candidate in proposal.candidates if candidate.cut is None]
+    if what == "decisions or labels" and names:
+        groups = [column.name for column in proposal.roles["sensitive_features"]]
+        words = ["fairaudit audit", shlex.quote(data), _option("sensitive", (groups or ["sex"])[0])]
+        words.append(_option("y-pred", names[0]))
+        asks = "Name" if _is_terminal() else "Run init on a terminal, where it asks, or name"
+        return (
+            f"{data} has columns of two values that could be decisions or labels "
+            f"({', '.join(names[:_MOST_LISTED])}), but neither names nor values tell which. "
+            f"Nothing is written. {asks} the column of decisions in the audit: "
+            f"{' '.join(words)} (labels: --y-true COLUMN)"
+        )
     if what == "decisions or labels":
         return (
             f"no decisions and no labels were found in {data}, and nothing is written. Name a "
@@ -271,6 +288,9 @@ def _ask_roles(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) 
         "labels": "".join(column.name for column in proposal.roles["y_true"])
         or (found.name if found and not found.is_decision else ""),
     }
+    if not any(taken.values()):
+        # Without a guess by names the likeliest column is proposed.
+        taken["decisions"] = next((c.name for c in proposal.candidates if c.cut is None), "")
     for what, text in (
         ("decisions", "Column of decisions by a model or a person (- for none)"),
         ("labels", "Column of labels, what actually happened (- for none)"),
@@ -278,8 +298,13 @@ def _ask_roles(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) 
         taken[what] = _prompted(text, names, taken[what])
     own = ", ".join(feature.name for feature in proposal.roles["sensitive_features"])
     everything = [*(column.name for column in proposal.columns), *combine]
+    others = ", ".join(_other_attributes(proposal, [taken["decisions"], taken["labels"]]))
     attributes = _prompted(
-        "Columns of groups of people, separated by commas", everything, own, several=True
+        "Columns of groups of people, separated by commas"
+        + (f" (others: {others})" if own and others else f" ({others})" if others else ""),
+        everything,
+        own,
+        several=True,
     )
     return Proposal.from_columns(
         proposal.columns,
@@ -288,6 +313,14 @@ def _ask_roles(proposal: Proposal, combine: Mapping[str, Sequence[FileColumn]]) 
         attributes=[name.strip() for name in attributes.split(",") if name.strip()],
         combine=combine,
     )
+
+
+def _other_attributes(proposal: Proposal, taken: Sequence[str] = ()) -> list[str]:
+    """Return columns that make groups too, but are not proposed as attributes."""
+    # Values such as yes and no are those of decisions rather than of groups of people.
+    known = {*taken, *(candidate.name for candidate in proposal.candidates if candidate.score)}
+    known.update(*proposal.combine.values())
+    return [name for name in unused_columns("sensitive_features", proposal) if name not in known]
 
 
 def _prompted(text: str, names: Sequence[str], default: str, several: bool = False) -> str:

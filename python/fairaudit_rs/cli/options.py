@@ -162,16 +162,18 @@ clusters = click.option(
     help="Column of clusters: rows with the same value belong together, such as one person's.",
 )
 weight = click.option("--weight", "sample_weight", help="Column of weights.")
-pos_label = click.option("--pos-label", help="The positive value of labels and decisions.")
+pos_label = click.option(
+    "--pos-label", help="The value of labels and decisions that counts as positive."
+)
 #: Values of `--missing` with a special meaning, which are not texts of a file.
 _MISSING = get_args(Missing)
 text_files = combine_options(
     click.option(
         "--missing",
         multiple=True,
-        help="Texts that stand for a missing value, such as NA,? Two words are special: own makes "
-        "missing values of groups and strata a group, keep_texts makes texts such as nan and none "
-        "groups. May be repeated.",
+        help="Texts that stand for a missing value, such as NA,? Two words are special: with own, "
+        "people with a missing value form a group (or stratum) of their own; with keep_texts, "
+        "texts such as nan and none are names of groups. May be repeated.",
     ),
     click.option(
         "--delimiter", help="Separator of the columns in text files: a character, or tab."

@@ -342,5 +342,6 @@ def binary_labels(name: str, values: list[Label], pos_label: Label) -> NDArray[n
             f"pos_label is {pos_label!r}, which does not occur in {name}; it holds "
             f"{list_some(shown)}",
             argument="pos_label",
+            mentions=(name,),
         )
     return np.array([int(label_matches(value, wanted)) for value in values], dtype=np.int64)

@@ -382,7 +382,10 @@ class AuditTable:
 
     def values(self, role: str) -> list[Any]:
         """Return the distinct values of labels or decisions, without missing values."""
-        counted = self.source.count([role], [MAX_DECISION_VALUES], None, None, None)
+        try:
+            counted = self.source.count([role], [MAX_DECISION_VALUES], None, None, None)
+        except TooManyValuesError as error:
+            raise self._too_many(role, error) from None
         return [value for value in counted.values[0] if value is not None and value == value]
 
     def with_positive(self, pos_label: Label) -> AuditTable:
@@ -533,8 +536,9 @@ class AuditTable:
         role = key.split(":")[0]
         shown = role if role == key else f"{role} {name!r}"
         return TooManyValuesError(
-            f"{shown} has more than {error.limit:,} distinct values. {hint}.",
+            f"{shown} has more than {error.limit:,} distinct values.",
             (error.column, error.limit),
+            advice=f" {hint}.",
             argument=role,
             mentions=("y_score",),
         )

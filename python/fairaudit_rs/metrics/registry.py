@@ -78,7 +78,7 @@ def get(metric: AnyMetric) -> Metric:
     near = _nearest(key)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise UnknownMetricError(
-        f"metric is {metric!r}, which is not in the registry{hint}",
+        f"metric is {metric!r}, which is not the name of a metric{hint}",
         argument="metric",
         advice=(
             " (all names: fairaudit_rs.metrics.names(); own ones: "
@@ -94,6 +94,10 @@ def _nearest(key: str) -> list[str]:
     ]
     if initials:
         return initials
+    # A part that is an alias, such as "tpr" in "tpr_rate", means more than a likeness of letters.
+    parts = [_NAME_BY_KEY[part] for part in key.split("_") if part in _NAME_BY_KEY]
+    if parts:
+        return list(dict.fromkeys(parts))
     import difflib
 
     near = difflib.get_close_matches(key, _NAME_BY_KEY, n=3, cutoff=0.5)

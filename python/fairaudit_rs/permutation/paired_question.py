@@ -164,7 +164,7 @@ def _check(table: AuditTable, metric: Metric) -> bool:
             )
     if "y_true" in needs and "y_true" not in table.roles:
         raise ArgumentError(
-            f"y_true is None; {metric.name} needs it",
+            f"y_true is None, but {metric.name} needs labels. Pass y_true=.",
             argument="y_true",
             code="missing-argument",
             needed_by=metric.name,

@@ -363,11 +363,12 @@ def _check_needs(metric: Metric, table: AuditTable) -> None:
             argument=missing[0],
             code="missing-argument",
         )
-    hint = ""
+    what = {"y_true": "labels", "y_pred": "decisions", "y_score": "scores"}[missing[0]]
+    value = ""
     if missing[0] == "y_pred" and "y_score" in table.roles:
-        hint = ". Pass y_pred=(y_score >= threshold)."
+        value = "(y_score >= threshold)"
     raise ArgumentError(
-        f"{missing[0]} is None; {metric.name} needs it{hint}",
+        f"{missing[0]} is None, but {metric.name} needs {what}. Pass {missing[0]}={value}.",
         argument=missing[0],
         needed_by=metric.name,
         code="missing-argument",
