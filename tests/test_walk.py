@@ -163,12 +163,12 @@ class TestFourOutputs:
         assert verdict == "fail"
         assert lines[0].startswith("FAIL. 4,000 rows; ")
         assert "to the disadvantage of f." in lines[1]
-        assert lines[2] == "A failed audit is evidence of a gap, not of its cause or its legality."
+        assert lines[2] == "A FAIL is evidence of a gap, not of its cause or its legality."
 
     def test_pass(self):
         verdict, lines, text = self.first(4_000, 0.0)
         assert verdict == "pass"
-        assert "The largest that the data leave possible is" in lines[1]
+        assert "Allowing for chance, the largest possible gap is" in lines[1]
         assert lines[-1] == (
             "A PASS holds for the binding metrics and the tested groups, and for nothing else."
         )

@@ -27,13 +27,12 @@ def render(
         sentences[0] = f"{document.headline}. {sentences[0]}"
     ends = [f"Note: {note}." for note in document.notes]
     ends += [f"Details: {document.details}."] if document.details else []
-    blocks = [sentences]
-    blocks += [
+    sections = [
         _section_lines(section, width, where)
         for section in document.sections
         if details or not section.is_detail
     ]
-    blocks.append(ends)
+    blocks = [sentences, *sections, ends] if sections else [[*sentences, *ends]]
     text = "\n\n".join("\n".join(block) for block in blocks if block)
     return escape_controls(text, kept="\n\t")
 
