@@ -170,7 +170,7 @@ class WithinStrata(ClosedForm):
                 return 1.0
             z = (math.log(within.ratio) - math.log(self.tolerance)) / within.log_error
         else:
-            z = (self.tolerance - within.estimate) / within.error if within.error > 0 else 0.0
+            z = (self.tolerance - within.estimate) / within.standard_error if within.standard_error > 0 else 0.0
         return float(stats.norm.sf(z))
 
     def audited(self, drawn, seed):

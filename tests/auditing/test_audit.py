@@ -342,7 +342,7 @@ class TestKnownValues:
         assert told.findings.equals(plain.findings)
         assert told.base_rates == plain.base_rates
         # What no column holds is refused as before.
-        with pytest.raises(fa.errors.DataError, match="favourable is 'ja', which is not a value"):
+        with pytest.raises(fa.errors.DataError, match="favourable is 'ja', but y_pred holds"):
             audited(words, policy=policy(*criteria, favourable="ja"))
         with pytest.raises(ValueError, match="pos_label is 'yes', which does not occur in y_true"):
             audited(

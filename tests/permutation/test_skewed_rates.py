@@ -263,7 +263,7 @@ class TestSizes:
             within = keep_shared_strata(hits, sizes)
             score = within.difference_score(margin)
             found += (score.less <= 0.05, score.greater <= 0.05, 0)
-            found[2] += (within.estimate - margin) / within.error <= stats.norm.ppf(0.05)
+            found[2] += (within.estimate - margin) / within.standard_error <= stats.norm.ppf(0.05)
         most = stats.binom.isf(1e-6, n_audits, 0.05)
         assert max(found[:2]) <= most, found
         assert old is None or found[2] > old * n_audits > most
