@@ -168,9 +168,12 @@ class WithinStrata(ClosedForm):
         if self.scale == "ratio":
             if not 0 < within.ratio < math.inf:
                 return 1.0
-            z = (math.log(within.ratio) - math.log(self.tolerance)) / within.log_error
+            z = (
+                math.log(within.ratio) - math.log(self.tolerance)
+            ) / within.log_ratio_standard_error
         else:
-            z = (self.tolerance - within.estimate) / within.standard_error if within.standard_error > 0 else 0.0
+            error = within.standard_error
+            z = (self.tolerance - within.estimate) / error if error > 0 else 0.0
         return float(stats.norm.sf(z))
 
     def audited(self, drawn, seed):

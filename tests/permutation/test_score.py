@@ -19,7 +19,7 @@ Z = 1.959963984540054
 def mantel_haenszel(hits, rows):
     """Return the difference and its standard error."""
     found = keep_shared_strata(np.asarray(hits), np.asarray(rows))
-    return found.estimate, found.error
+    return found.estimate, found.standard_error
 
 
 def decisions(*counts):

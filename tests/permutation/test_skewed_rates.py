@@ -384,7 +384,7 @@ class TestRatiosWithinStrata:
             score = within.ratio_score(ratio)
             found += [[side <= level for level in levels] for side in (score.greater, score.less)]
             if within.ratio > 0:
-                z = (math.log(within.ratio) - math.log(ratio)) / within.log_error
+                z = (math.log(within.ratio) - math.log(ratio)) / within.log_ratio_standard_error
                 broken += z >= stats.norm.isf(0.05)
         most = [stats.binom.isf(1e-6, n_audits, level) for level in levels]
         assert np.all(found <= most), found
