@@ -301,7 +301,7 @@ def test_mixed_clusters_are_split_or_dropped(name):
     kept = {key: value[stay] if np.ndim(value) else value for key, value in given.items()}
     other = function(**kept, sensitive_features=OF_PERSON[stay], clusters=PERSON[stay])
     assert shown(drop) == shown(other)
-    assert f"{text}left out, with their 6 rows" in str(drop)
+    assert f"{text}excluded, with their 6 rows" in str(drop)
     # Where no cluster is in two groups nothing is said.
     whole = np.array(["a", "b", "c"])[PERSON % 3]
     plain = function(**given, sensitive_features=whole, clusters=PERSON, mixed_clusters="split")

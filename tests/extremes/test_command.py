@@ -1,6 +1,7 @@
 """`fairaudit extremes`."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -94,12 +95,12 @@ def test_what_is_printed_and_written_is_that_of_the_call(file, tmp_path):
     )
     assert written == json.loads(json.dumps(called.to_dict()))
     assert called.summary() in result.stdout
-    assert "f - m" in result.stdout
-    assert f"{called.clearest.estimate:+.3f}" in result.stdout
-    assert "x: 50 rows" in result.stdout
+    assert called.to_text(details=True) in result.stdout
+    assert re.search(rf"^  f +m +{called.clearest.estimate:.3f} ", result.stdout, re.MULTILINE)
     assert "50 rows; a tail needs at least 100" in result.stdout
-    levels = [line for line in result.stdout.splitlines() if line.split()[:1] == ["1,000"]]
-    assert [line.split()[-1] for line in levels] == ["extrapolated", "extrapolated", "refused"]
+    levels = [line for line in result.stdout.splitlines() if line.split()[1:2] == ["1,000"]]
+    standing = [re.search("extrapolated|refused", line)[0] for line in levels]
+    assert standing == ["extrapolated", "extrapolated", "refused"]
 
 
 def test_options_reach_the_call(file):
@@ -111,8 +112,8 @@ def test_options_reach_the_call(file):
     assert chosen.exit_code == 0, chosen.stderr
     assert "test of equal laws" in chosen.stdout
     assert "90 % interval" in chosen.stdout
-    assert "m: 500 rows" in chosen.stdout
-    assert "x: 50 rows" not in chosen.stdout
+    assert re.search(r"^  m +500 ", chosen.stdout, re.MULTILINE)
+    assert not re.search(r"^  x +50 ", chosen.stdout, re.MULTILINE)
     by_row = run(file, "-s", "sex", "--group", "f", "--group", "m", "--upper", "row",
                  "--horizon", "500")  # fmt: skip
     assert by_row.exit_code == 0, by_row.stderr
@@ -122,11 +123,14 @@ def test_options_reach_the_call(file):
     assert "f & yes" in crossed.stdout
 
 
-def test_lines_fit_a_screen(file):
-    lines = run(file, "-s", "sex", "--horizon", "500").stdout.splitlines()
-    table = lines[lines.index("") :]
-    assert len(table) > 20
-    assert max(map(len, table)) <= 80
+def test_tables_fit_a_screen(file):
+    blocks = run(file, "-s", "sex", "--horizon", "500").stdout.split("\n\n")
+    titles = ("Pairs of groups:", "Groups:", "Return levels:")
+    tables = [block for block in blocks if block.startswith(titles)]
+    assert len(tables) == 3
+    assert len("\n".join(tables).splitlines()) > 20
+    short = [line for table in tables for line in table.splitlines() if "rows;" not in line]
+    assert max(map(len, short)) <= 100
 
 
 # -- Properties ------------------------------------------------------------------------------------

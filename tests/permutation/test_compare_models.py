@@ -126,7 +126,7 @@ class TestArguments:
             fa.compare_models(*given, sensitive_features=group, metric="tpr")
         found = fa.compare_models(*given, sensitive_features=group, metric="tpr", undefined="skip")
         assert [excluded_group.group for excluded_group in found.left_out] == ["a"]
-        assert "left out: a" in str(found)
+        assert "excluded: a" in str(found)
         assert found.to_frame().height == 2
 
 

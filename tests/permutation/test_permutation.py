@@ -666,7 +666,9 @@ class TestProperties:
 
     def test_results_explain_themselves(self):
         result = compare((220, 90, 110, 200), (150, 120, 190, 90))
-        assert "true_positive_rate: 0.667 for a (330 of 620 rows) and 0.441 for b" in str(result)
+        assert "true_positive_rate: 0.667 for a (330 eligible of 620 rows) and 0.441 for b" in str(
+            result
+        )
         assert "exact permutation test" in str(result)
         assert len(repr(result)) < 200
         content = result.to_dict()

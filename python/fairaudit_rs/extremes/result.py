@@ -158,6 +158,14 @@ class ExtremeResult(Finding):
             for level in tail.return_levels
         ]
 
+    def _document_rows(self, table: str) -> Sequence[dict[str, Any]]:
+        """Return the rows of a table; the rows that a level rests on are those in the tail."""
+        rows = self._rows_of(table)
+        if table != "groups":
+            return rows
+        names = {"n_used": "n_exceedances", "value": "level"}
+        return [{names.get(key, key): value for key, value in row.items()} for row in rows]
+
     def summary(self) -> str:
         """Return a sentence that an auditor can quote."""
         found = self.clearest

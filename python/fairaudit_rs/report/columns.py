@@ -10,6 +10,8 @@ from .document import Column, Kind, Table
 
 #: Tables with more rows show the first few of them, the clearest first if rows have p-values.
 MOST_ROWS, SHORTENED_TO = 15, 5
+#: Tables that are shown whole unless they are longer than this.
+_WHOLE, _MOST_OF_WHOLE = frozenset({"return_levels", "path", "features"}), 40
 
 _COLUMNS: dict[str, tuple[str, Kind]] = {
     "metric": ("metric", "text"),
@@ -22,6 +24,8 @@ _COLUMNS: dict[str, tuple[str, Kind]] = {
     "n_changed": ("changed rows", "count"),
     "n_audits": ("audits", "count"),
     "n_events": ("events", "count"),
+    "n_exceedances": ("rows in the tail", "count"),
+    "horizon": ("1 row in", "count"),
     "first_value": ("value", "value"),
     "second_value": ("other value", "value"),
     "of_first": ("first model", "value"),
@@ -30,12 +34,10 @@ _COLUMNS: dict[str, tuple[str, Kind]] = {
     "gap_of_second": ("gap, second model", "value"),
     "adjusted_pvalue": ("adjusted p", "pvalue"),
     "change_pvalue": ("p of the change", "pvalue"),
-    "fitted_pvalue": ("p of the fit", "pvalue"),
     "pvalue": ("p", "pvalue"),
     "interval": ("interval", "interval"),
     "simultaneous": ("interval of all", "interval"),
     "change_interval": ("interval of the change", "interval"),
-    "fitted_interval": ("interval of the fit", "interval"),
     "inconclusive": ("why no p", "text"),
     "left_out": ("why excluded", "text"),
     "reason": ("reason", "text"),
@@ -45,23 +47,31 @@ _LIMITS = {
     ("low", "high"): "interval",
     ("simultaneous_low", "simultaneous_high"): "simultaneous",
     ("change_low", "change_high"): "change_interval",
-    ("fitted_low", "fitted_high"): "fitted_interval",
 }
 #: Columns of data that readers of a document do not need.
 _OMITTED = frozenset(
     {
         "comparison",
         "engine",
+        "fitted",
+        "fitted_high",
+        "fitted_low",
+        "fitted_pvalue",
         "first_n_rows",
+        "half",
+        "half_high",
+        "half_low",
         "interval",
         "n_undefined",
         "pvalue_is_bound",
         "rank",
         "distance",
         "highest_rank",
+        "lower_free",
         "lowest_rank",
         "mass",
         "notion",
+        "rows_over_horizon",
         "second_n_rows",
         "standard_error",
         "statistic",
@@ -78,7 +88,7 @@ def known_table(name: str, rows: Sequence[Mapping[str, Any]], level: float | Non
     the result. Of many rows the first few are shown, those with the smallest p-values.
     """
     rows = [_with_intervals(row) for row in rows]
-    is_long = len(rows) > MOST_ROWS
+    is_long = len(rows) > (_MOST_OF_WHOLE if name in _WHOLE else MOST_ROWS)
     if is_long:
         rows = sorted(rows, key=_clarity)
     keys = [
