@@ -71,7 +71,7 @@ class TestArguments:
                 method(tolerance=0.05)
 
     def test_unknown_metrics_name_them(self):
-        with pytest.raises(errors.ArgumentError, match="'calibration' and 'divergence'"):
+        with pytest.raises(errors.ArgumentError, match="'calibration' or 'divergence'"):
             audit("f1")
 
 
