@@ -455,7 +455,7 @@ class TestKnownValues:
         assert first["metric"] == "true_positive_rate"
         assert second["metric"] == "f1"
         assert first["kind"] == "PermutationResult"
-        assert first["schema_version"] == 2
+        assert first["schema_version"] == 3
         assert first["seed"] == second["seed"]
         assert first["standard_error"] is None
         assert len(first["comparisons"]) == 3

@@ -11,6 +11,7 @@ import fairaudit_rs as fa
 from fairaudit_rs import literals
 from fairaudit_rs.auditing.presets import PRESETS
 from fairaudit_rs.auditing.schema import policy_schema
+from fairaudit_rs.report.codes import NOTE_CODES
 
 from .hostile.ledger import Ledger
 
@@ -120,6 +121,12 @@ def modules_page():
     return "\n".join(lines)
 
 
+def notes_page():
+    """Return the list of all codes of notes, with their meanings."""
+    rows = [f"| `{code}` | {meaning} |" for code, meaning in sorted(NOTE_CODES.items())]
+    return "\n".join([CODES, "| code | meaning |", "|---|---|", *rows, ""])
+
+
 def doc_of(file):
     """Return the first sentence of the docstring of a module, without links."""
     text = file.read_text(encoding="utf-8")
@@ -147,6 +154,13 @@ MODULES = """\
 [CONTRIBUTING](../CONTRIBUTING.md) explains how the parts work together.
 """
 
+CODES = """\
+# Codes of notes
+
+*For anyone who processes results by a program.* Each note of a result has one of these codes
+(`note.code`). Codes stay; the texts of notes may be reworded. `make docs` writes this page.
+"""
+
 NOT_LAW = "Not a rule of law: a tolerance is a choice of those who answer for the model."
 
 
@@ -156,6 +170,7 @@ def pages():
         "policy.md": policy_page(),
         "atlas/tests.md": tests_page(),
         "modules.md": modules_page(),
+        "note_codes.md": notes_page(),
         "policy.schema.json": json.dumps(policy_schema(), indent=2) + "\n",
     }
 

@@ -1,6 +1,7 @@
 """`fairaudit influence`."""
 
 import json
+import re
 
 import polars as pl
 import pytest
@@ -28,7 +29,7 @@ def test_what_is_printed_and_written(file, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "false_positive_rate of scores is 0." in printed
     assert "selection_rate of scores is 0." in printed
-    assert "binary True against False" in printed
+    assert re.search(r"^  binary .* True against False ", printed, re.MULTILINE)
     written = json.loads((tmp_path / "out.json").read_text())
     assert [value["metric"] for value in written] == ["false_positive_rate", "selection_rate"]
     assert written[0]["seed"] == written[1]["seed"] == 1

@@ -148,7 +148,7 @@ class TestEquality:
         assert np.array_equal(left.null_distribution, alone.null_distribution, equal_nan=True)
         assert [(entry.group, entry.n_rows) for entry in left.left_out] == [("x", 3), ("y", 3)]
         [note] = set(left.warnings) - set(alone.warnings)
-        assert note.startswith("left out: x (3 rows: ")
+        assert note.startswith("excluded: x (3 rows: ")
         assert "; y (3 rows: " in note
 
     @pytest.mark.parametrize("call", ["intervals", "equivalence", "power"])
@@ -166,7 +166,7 @@ class TestEquality:
             left = CALLS[call](**one, undefined="skip")
             alone = CALLS[call](**one, groups=["a", "b", "c"])
             assert told_apart(left, alone) <= SAYS
-            assert "left out: x (3 rows: 0 rows with a positive label" in str(left)
+            assert "excluded: x (3 rows: 0 rows with a positive label" in str(left)
 
     def test_plans_need_a_group_that_varies(self, book):
         one = given(book, "mean")
@@ -210,12 +210,12 @@ class TestRows:
         result = CALLS["equivalence"](**given(book, "counts"), margin=0.5, undefined="skip")
         assert result.pvalue < 0.05
         assert "every gap of 3 groups" in result.summary()
-        assert "Nothing is shown about x, y, left out." in result.summary()
+        assert "Nothing is shown about x, y, which are excluded." in result.summary()
 
     def test_two_groups_are_left(self, book):
         result = CALLS["test"](**given(book, "counts"), undefined="skip", groups=["a", "b", "x"])
         assert len(result.comparisons) == 1
-        assert "for a (64 of 131 rows) and" in result.summary()
+        assert "for a (64 eligible of 131 rows) and" in result.summary()
         assert result.to_frame()["comparison"].to_list() == ["pair", "left out"]
 
 
@@ -229,7 +229,7 @@ def test_on_the_command_line(book, tmp_path):
     assert "--undefined skip" in failed.output
     done = CliRunner().invoke(main, [*words, "--undefined", "skip"])
     assert done.exit_code == 0, done.output
-    assert "left out: x (3 rows" in done.output
+    assert "excluded: x (3 rows" in done.output
     [one] = json.loads((tmp_path / "out.json").read_text())
     assert [entry["group"] for entry in one["left_out"]] == ["x", "y"]
     done = CliRunner().invoke(main, [*words, "--min-group-size", "10"])

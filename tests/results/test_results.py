@@ -295,7 +295,7 @@ def test_a_pickle_says_the_same(result):
 def test_json_and_back(result):
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert content["kind"] == type(result).__name__
-    assert content["schema_version"] == 2
+    assert content["schema_version"] == 3
     for again in (fa.from_dict(content), type(result).from_dict(content)):
         assert type(again) is type(result)
         assert again == result
@@ -413,7 +413,7 @@ class TestRefusals:
             ({"kind": "Result"}, "kind is 'Result'; accepted: the class of a result"),
             ({"kind": "LinearModel"}, "kind is 'LinearModel'; accepted: the class of a result"),
             ({"kind": ["a"]}, r"kind is \['a'\]; accepted: the class of a result"),
-            ({"kind": "PowerPlan", "schema_version": 1}, "schema_version is 1; accepted: 2"),
+            ({"kind": "PowerPlan", "schema_version": 1}, "schema_version is 1; accepted: 3"),
             ({"kind": "PowerPlan", "schema_version": 2}, "metric is missing. Pass an unchanged"),
         ],
     )

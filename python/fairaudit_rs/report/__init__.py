@@ -1,1 +1,1 @@
-"""What a result has to say, before it becomes text, Markdown, HTML or JSON."""
+"""Documents, notes and words of results, before they become text, Markdown, HTML or JSON."""

@@ -81,19 +81,24 @@ _OMITTED = frozenset(
 _NOUNS = {"pairs": "pairs", "groups": "groups", "moved": "kinds of rows"}
 
 
-def known_table(name: str, rows: Sequence[Mapping[str, Any]], level: float | None = None) -> Table:
+def known_table(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    level: float | None = None,
+    metric: str | None = None,
+) -> Table:
     """Return the rows of a table of a result as typed columns.
 
-    Columns without any value are omitted; limits become one column, with the confidence level of
-    the result. Of many rows the first few are shown, those with the smallest p-values.
+    Columns without any value are omitted, and the metric if all rows have the one of the result;
+    limits become one column, with the confidence level of the result. Of many rows the first few
+    are shown, those with the smallest p-values.
     """
     rows = [_with_intervals(row) for row in rows]
     is_long = len(rows) > (_MOST_OF_WHOLE if name in _WHOLE else MOST_ROWS)
     if is_long:
         rows = sorted(rows, key=_clarity)
-    keys = [
-        key for key in dict.fromkeys(key for row in rows for key in row) if _is_shown(key, rows)
-    ]
+    names = dict.fromkeys(key for row in rows for key in row)
+    keys = [key for key in names if _is_shown(key, rows, metric)]
     columns = tuple(_column(key, rows, level) for key in keys)
     return Table(
         name=name,
@@ -120,13 +125,15 @@ def _with_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _is_shown(key: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+def _is_shown(key: str, rows: Sequence[Mapping[str, Any]], metric: str | None) -> bool:
     """Return whether a column says anything: it has values, and not one that all rows share."""
     values = [row.get(key) for row in rows]
     if all(map(_is_missing, values)):
         return False
-    is_constant = key in ("metric", "attribute", "kind", "scale", "margin", "horizon", "null")
-    return not (is_constant and len(rows) > 1 and len(set(values)) == 1)
+    if key == "metric":
+        return set(values) != {metric}
+    is_setting = key in ("attribute", "kind", "scale", "margin", "horizon", "null")
+    return not (is_setting and len(rows) > 1 and len(set(values)) == 1)
 
 
 def _is_missing(value: Any) -> bool:

@@ -269,7 +269,7 @@ class Result(Serializable):
         for name in self._document_tables():
             rows = self._document_rows(name)
             if rows:
-                table = known_table(name, rows, level)
+                table = known_table(name, rows, level, getattr(self, "metric", None))
                 title = _TITLES.get(name, name.replace("_", " ").capitalize())
                 yield Section(title=title, tables=(table,), is_detail=name not in printed)
 
