@@ -38,7 +38,7 @@ def test_rows_of_each_group(command, here):
     for n in sizes.values():
         assert str(n) in found.stdout
     if command not in ("audit", "calibrate", "power"):
-        assert re.search(rf"^  f +{sizes['f']}\b", found.stdout, re.MULTILINE)
+        assert re.search(rf"^ .* f +{sizes['f']}\b", found.stdout, re.MULTILINE)
 
 
 def test_rows_without_a_group_are_counted(here):

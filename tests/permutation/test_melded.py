@@ -320,7 +320,7 @@ class TestRule:
         made = melding_of(posed("selection_rate", **data, sample_weight=weight))
         assert made.applies(PAIR)
         note = made.note("rate", "ab")
-        assert "as rows have weights; that they keep their level was simulated" in note
+        assert "as rows have weights; that they keep their level was simulated" in note.text
         drawn = made.draw(draws(99), CALL)
         group = data["sensitive_features"]
         for i, name in enumerate("ab"):
@@ -337,7 +337,7 @@ class TestRule:
         made = melding_of(problem)
         assert made.method == "poisson-binomial"
         assert made.applies(PAIR)
-        assert "few events" in made.note("mean_residual", "ab")
+        assert "few events" in made.note("mean_residual", "ab").text
         assert [sample.events[1] for sample in made.samples] == [2, 1]
 
     def test_ratios_need_values_that_are_not_negative(self):

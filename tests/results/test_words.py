@@ -37,7 +37,7 @@ class TestNumbers:
     def test_rows(self):
         assert row_count(1) == "1 row"
         assert row_count(1_200) == row_count(1_200, 1_200) == "1,200 rows"
-        assert row_count(1_200, 30) == "30 of 1,200 rows"
+        assert row_count(1_200, 30) == "30 eligible of 1,200 rows"
         assert row_count(None) == ""
 
     def test_lists(self):

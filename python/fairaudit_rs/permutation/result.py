@@ -278,8 +278,7 @@ class PermutationResult(StratifiedFinding):
     def _document_rows(self, table: str) -> Sequence[dict[str, Any]]:
         """Return the rows of a table; the sentence has the test of all groups together."""
         rows = self._rows_of(table)
-        together = ("all groups", "correlation")
-        return [row for row in rows if row.get("comparison") not in together]
+        return [row for row in rows if row.get("comparison") != "all groups"]
 
     def _row_of_excluded(self, group: ExcludedGroup) -> dict[str, Any]:
         return {

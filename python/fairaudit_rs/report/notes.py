@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from .words import join_names
 
@@ -35,6 +35,7 @@ class Note:
     text: str
     subject: tuple[str, ...] = ()
     scope: str = ""
+    _: KW_ONLY
     reason: str = ""
 
     def __str__(self) -> str:
