@@ -216,7 +216,7 @@ class TestCommand:
         assert "the text 'None' in 30 rows and 'nan' in 60 rows is read as" in plain.stdout
         kept = self.run(tmp_path, "--missing", "keep_texts")
         assert "read as a missing value" not in kept.stdout
-        assert re.search(r"^  nan +60 ", kept.stdout, re.MULTILINE)
+        assert re.search(r"^  sex=nan +60 ", kept.stdout, re.MULTILINE)
         marked = self.run(tmp_path, "--missing", "a,keep_texts")
         assert "90 of 270 rows have no value of sex" in marked.stdout
         both = self.run(tmp_path, "--missing", "own,keep_texts")

@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from ..permutation.result import PermutationResult
     from ..results.result import Result
 
-#: Maximum number of groups that a heading names, and whose values a row has.
+#: Maximum number of groups that a heading names.
 _MOST_NAMED = 6
 _TEST_COLUMNS = (
     Column(key="metric", heading="metric"),
-    Column(key="values", heading="values"),
     Column(key="estimate", heading="gap", kind="value"),
     Column(key="interval", heading="interval", kind="interval"),
     Column(key="adjusted_pvalue", heading="adjusted p", kind="pvalue"),
@@ -73,7 +72,6 @@ def _test_table(tests: Sequence[tuple[PermutationResult, float]]) -> Table:
     rows = tuple(
         (
             result.metric,
-            _values(result),
             result.estimate,
             result.confidence_interval,
             adjusted_p,
@@ -82,9 +80,3 @@ def _test_table(tests: Sequence[tuple[PermutationResult, float]]) -> Table:
         for result, adjusted_p in tests
     )
     return Table(name="tests", columns=_TEST_COLUMNS, rows=rows)
-
-
-def _values(result: PermutationResult) -> str:
-    """Return the values of all groups in the order of the heading, if there are few."""
-    values = [value.value for value in result.values if value.metric == result.metric]
-    return " / ".join(f"{value:.3f}" for value in values) if len(values) <= _MOST_NAMED else ""
