@@ -394,8 +394,15 @@ class World:
         """The groups farthest apart with their values, the lower one first."""
         sizes = {pair: self.size(asked, *pair) for pair in self.pairs_shown(asked)}
         sizes = {pair: size for pair, size in sizes.items() if not np.isnan(size)}
+        sign = 1 if asked.scale == "ratio" else -1
+        if self.strata and not sizes:
+            # No ratio is known, as one of two shares is 0: the pair with the largest difference.
+            sign, differences = -1, {}
+            for pair in self.pairs_shown(asked):
+                found = self.compared(asked.metric, asked.attribute, *pair)
+                differences[pair] = abs(found.first - found.second)
+            sizes = {pair: size for pair, size in differences.items() if not np.isnan(size)}
         if self.strata and sizes:
-            sign = 1 if asked.scale == "ratio" else -1
             pair = min(sizes, key=lambda pair: sign * sizes[pair])
             found = self.compared(asked.metric, asked.attribute, *pair)
             both = sorted(zip((found.first, found.second), pair, strict=True))

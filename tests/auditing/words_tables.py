@@ -131,9 +131,6 @@ class NoteReader(Lines):
                 parts = attribute.split(" and ")
                 if criterion.metric is None or criterion.is_fixed_reference:
                     continue
-                # A group whose clusters are all dropped stops the whole question.
-                if not all(rows.any() for rows in world.groups[attribute].values()):
-                    continue
                 if not all(map(criterion.covers, parts)):
                     continue
                 if not set(METRICS[criterion.metric].needs) <= world.roles:

@@ -265,7 +265,9 @@ class VerdictReader(Lines):
             self.check(False, f"extremes are {low} and {high}")
         elif world.strata:
             size = world.size(asked, *names)
-            same = abs(size - world.size(asked, low, high)) < 1e-9
+            same = abs(size - world.size(asked, low, high)) < 1e-9 or (
+                np.isnan(size) and set(names) == {low, high}
+            )
             self.check(same, f"extremes are {low} {a:.4f} and {high} {b:.4f}")
             found = world.compared(asked.metric, asked.attribute, *names)
             a, b = found.first, found.second
@@ -395,17 +397,6 @@ class VerdictReader(Lines):
     def on_not_measurable(self, attribute, metric, reason):
         named = [value for value in self.world.binding if value.attribute == attribute]
         named = [value for value in named if METRICS[value.metric].words == metric]
-        empty = re.match(r"\w+ is (0|1e-\d+) and (0|1e-\d+) in (.+) and (.+): nothing is", reason)
-        if empty is not None:
-            # The comparison with the widest limit is one of two shares of 0.
-            groups = self.world.groups[attribute]
-            values = {
-                self.world.value(named[0].metric, groups[name]) for name in empty.groups()[2:]
-            }
-            self.check(values == {0.0}, f"values are {values}")
-            [one] = [value for value in named if value.scale == "ratio"]
-            self.told[one] = set(empty.groups()[2:])
-            return
         self.check(any(self.verdict(value) == "not measurable" for value in named), "measurable")
         self.check(
             any(not self.world.pairs(value) for value in named), "there are groups to compare"
@@ -413,6 +404,29 @@ class VerdictReader(Lines):
         for name in self.world.groups[attribute]:
             found = re.search(rf"(?<!\w){re.escape(name)}: (.+)", reason)
             self.lack(named[0].metric, attribute, name, found[1] if found else "")
+
+    def on_undecided_reason(self, attribute, metric, reason):
+        """A ratio of two shares of which one is 0, so that there is none."""
+        named = [value for value in self.world.binding if value.attribute == attribute]
+        named = [value for value in named if METRICS[value.metric].words == metric]
+        found = re.match(r"\w+ is (\S+) and (\S+) in (.+) and (.+): nothing is", reason)
+        if found is None:
+            self.check(False, "no reason of a ratio")
+            return
+        first, second = found.groups()[2:]
+        [one] = [value for value in named if value.scale == "ratio"]
+        self.check(self.verdict(one) == "inconclusive", "it is open")
+        if self.world.strata:
+            pair = self.world.compared(one.metric, attribute, first, second)
+            values = pair.first, pair.second
+        else:
+            groups = self.world.groups[attribute]
+            values = tuple(self.world.value(one.metric, groups[name]) for name in (first, second))
+        self.check(min(values) < 1e-12, f"values are {values}")
+        for text, value in zip(found.groups()[:2], values, strict=True):
+            close = abs(float(text) - value) <= 0.5e-2 * value + 1e-12
+            self.check(close, f"the value is {value:.3g}")
+        self.told[one] = {first, second}
 
     def on_not_asked(self, attribute, metric, reason):
         self.check(self.world.policy.intersections == "bind", "all questions are asked")

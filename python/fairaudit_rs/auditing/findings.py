@@ -129,10 +129,12 @@ class QuestionFinding(EqualByValue):
         """
 
         def size(pair: PairFinding) -> tuple[float, float]:
-            test = pair.test
-            return self._away(test.estimate), abs(test.first_value - test.second_value)
+            test, difference = pair.test, abs(pair.test.first_value - pair.test.second_value)
+            return 0.0 if math.isnan(test.estimate) else self._away(test.estimate), difference
 
         known = [pair for pair in self.pairs if not math.isnan(pair.test.estimate)]
+        # Ratios of shares within strata of which one is 0 have no estimate, and yet values.
+        known = known or [pair for pair in self.pairs if not math.isnan(size(pair)[1])]
         return max(known, key=size, default=None)
 
     @property

@@ -99,6 +99,7 @@ SENTENCES = {
     ),
     "more_undecided": "- {n} more questions are open; see the table.",
     "one_more_undecided": "- 1 more question is open; see the table.",
+    "undecided_reason": "- {attribute}, {metric}: open: {reason}.",
     "not_measurable": "- {attribute}, {metric}: not measurable: {reason}.",
     "not_asked": "- {attribute}, {metric}: not asked: {reason}. Therefore there is no pass.",
     "some_not_asked": (

@@ -349,7 +349,7 @@ class Wording(NumberStyle):
                 continue
             if pair.test.reason and math.isnan(pair.test.estimate):
                 yield fill_sentence(
-                    "not_measurable", **self._about(question), reason=pair.test.reason
+                    "undecided_reason", **self._about(question), reason=pair.test.reason
                 )
                 continue
             why = question.reason or pair.test.reason
