@@ -79,9 +79,10 @@ PARTS_OF_LENSES = {
     "alike": {"of_policy": OF_POLICY, "of_rows": OF_ROWS},
     "alike_as": {"alike_as": " {alike}"},
     "alone": {"alone": ", for this attack alone, {alike}"},
+    # Reading takes the first template that matches, and "the {rate}" matches both.
     "quantity": {
-        "influence": "the {rate}",
         "extremes": "the least that the worst cases would gain with the attribute changed",
+        "influence": "the {rate}",
     },
     "goes_with": {"goes_with": " {features}."},
     "between": {"between": "{first} and {second} "},
