@@ -38,7 +38,10 @@ def question_sections(
 def shown_questions(
     questions: Sequence[QuestionFinding], attributes: Sequence[str]
 ) -> list[QuestionFinding]:
-    """Return the questions that every output has; of informational intersections, the failing."""
+    """Return the questions that every output shows.
+
+    These are all but the intersections that do not bind and do not fail.
+    """
     binding = [question for question in questions if question.binding]
     others = [question for question in questions if not question.binding]
     single = [finding for finding in others if finding.attribute in attributes]

@@ -38,7 +38,7 @@ class Probability:
     predict: Callable[[Any], Any]
     #: The column of the favourable label, if the model returns several.
     column: int
-    #: Whether a model with one number per row returns the probability of the other label.
+    #: Whether the single number per row of a model is the probability of the unfavourable label.
     of_other: bool = False
     n_classes: int = 2
     #: Whether a dict of columns is passed to the model as an array.

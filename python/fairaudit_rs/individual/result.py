@@ -39,8 +39,8 @@ class IndividualResult(Finding):
     upper_bound : float
         With the same confidence, the audit value is at most this.
     statistic : float
-        Distance from `delta` to the estimate in standard errors; on the log scale for
-        ``interval="log"``, and for error rates with ``interval="bootstrap-t"``.
+        Distance from `delta` to the estimate in standard errors. It is on the log scale with
+        ``interval="log"``, and with ``interval="bootstrap-t"`` if ``ratio="error_rate"``.
     delta : float
         The tolerated audit value.
     ratio, loss, interval, solver, compat : str or None
@@ -59,7 +59,7 @@ class IndividualResult(Finding):
     loss_floor : float
         Losses below it are replaced by it.
     n_floored, n_floored_end : int
-        Number of rows whose loss was below it, before and after.
+        Number of rows whose loss was below ``loss_floor``, before and after.
     n_nonfinite : int
         Number of rows whose ratio is not finite; the audit value is then NaN.
     n_dropped : int

@@ -1,7 +1,8 @@
 """Tests means of values with a known range against a tolerance.
 
-Limits on the logit scale need no replicates, so that many rows cost one pass. Groups with few rows
-near an end of the range use melded limits, as tests and intervals do.
+Limits come from a formula on the logit scale, which needs one pass over the rows and no replicates.
+Groups with few rows near an end of the range use melded limits instead, as `permutation_test` does.
+The questions of audits (`tolerance.py`) use it.
 """
 
 from __future__ import annotations

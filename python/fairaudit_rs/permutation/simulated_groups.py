@@ -1,8 +1,8 @@
 """Simulates groups on the user's own rows, to measure false alarms and power of a test.
 
-The groups do not differ (false alarms) or have a given gap (power). Runs without a gap are drawn
-natively; for a gap, the rows get newly drawn groups. Each simulated run of the test is an "audit";
-its draws depend only on the seed and its index.
+The groups do not differ (false alarms) or have a given gap (power). Without a gap, the
+native module simulates and tests every run; with a gap, each run draws the groups of the rows
+again and repeats the test. A run is an "audit"; its draws depend only on the seed and its index.
 """
 
 from __future__ import annotations

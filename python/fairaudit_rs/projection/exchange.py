@@ -1,8 +1,8 @@
 """Permutation replicates for criteria that the native module does not cover.
 
-It covers groups whose rates only move together. This module exchanges decisions at random for
-criteria that mix the units in other ways, and for a user's `Notion`, and computes the cost of
-removing the resulting gaps. A replicate depends on its index alone.
+The native module covers groups that are compared with one reference. This module exchanges
+decisions at random for ``attributes="separate"`` and for a user's `Notion`, and computes the cost
+of removing the resulting gaps. A replicate depends on its index alone.
 """
 
 from __future__ import annotations

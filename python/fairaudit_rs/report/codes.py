@@ -1,4 +1,4 @@
-"""The codes of notes, with what each of them means for a reader."""
+"""The list of all codes of notes, from which `make docs` writes docs/note_codes.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ NOTE_CODES: dict[str, str] = {
     "lenses-silent": "Lenses that were not run; the findings have the reasons.",
     "not-tested": "Groups that the verdict does not cover, with the reason for each.",
     "own-minimum": "Groups below our minimum size; the rule itself reports them.",
-    "refusals": "A ratio of approvals looks small while refusals differ by a large factor.",
+    "refusals": (
+        "Approval rates look similar, but one group is refused many times as often as another."
+    ),
     "refusals-of-one": "Only one group has refusals; the ratio of approvals does not show it.",
     "several-flags": "Attributes of 0 and 1 that exclude each other can be combined into one.",
     "silent-lens": "Groups that a lens could not compare, with the reasons.",
