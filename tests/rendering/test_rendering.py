@@ -103,7 +103,9 @@ class TestHtml:
     def test_a_document(self):
         page = Page(html_renderer.render(DOCUMENT))
         assert page.tags.count("table") == 2
-        assert set(page.values) == {"1200", "0.25", "0.5", "7", "1e-310", "1234.5"}
+        assert set(page.values) == {
+            "1200", "0.25", "0.2 0.3", "0.5", "7", "1e-310", "1234.5",
+        }  # fmt: skip
         assert "i" not in page.tags
         assert "a|b <i>" in page.texts
         assert "Note: mind the gap." in page.texts
@@ -168,6 +170,33 @@ class TestKnownTable:
         assert table.n_hidden == 35
         line = text.aligned_lines(table)[-1]
         assert line == '  ... and 35 more pairs: to_frame("pairs") has them all'
+
+
+def test_the_table_of_an_audit_keeps_its_numbers():
+    """Gap, bound and both p-values of every question are in HTML and JSON in full."""
+    group, decision = list("ab") * 300, ([1] * 3 + [0] * 3) * 100
+    audit = fa.audit(y_pred=decision, sensitive_features={"sex": group}, policy="parity", rng=1)
+    pair = audit.questions[0].shown_pair
+    bound = pair.test.least if audit.questions[0].verdict == "fail" else pair.test.most
+    numbers = [pair.test.estimate, bound, pair.test.p_equal, pair.adjusted]
+    assert set(map(repr, numbers)) <= set(Page(audit._repr_html_()).values)
+    [table] = json_renderer.render(audit.document())["sections"][0]["tables"]
+    assert [cell["value"] for cell in table["rows"][0][-4:]] == numbers
+
+
+def test_printed_text_needs_no_details():
+    """Text of many groups is the same without tables that it does not contain."""
+    rng = np.random.default_rng(0)
+    audit = fa.audit(
+        rng.integers(0, 2, 900),
+        rng.integers(0, 2, 900),
+        sensitive_features={"sex": rng.choice(["a", "b"], 900), "age": rng.choice([1, 2], 900)},
+        rng=1,
+    )
+    brief, whole = audit.document(details=False), audit.document()
+    assert text.render(brief) == text.render(whole)
+    assert not any(section.is_detail for section in brief.sections)
+    assert any(section.is_detail for section in whole.sections)
 
 
 def test_all_outputs_have_the_same_words_and_numbers():

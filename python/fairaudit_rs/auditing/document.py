@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..report.document import Cell, Column, Remainder, Section, Table
 from ..report.words import numbers
 from .findings import BaseRate, LensFinding, QuestionFinding
+from .lens_verdicts import pvalue_cell
 from .policy import Policy
 from .rules.lines import attribute_lines, rule_facts
 from .rules.nyc_ll144 import BiasAudit
@@ -53,14 +54,14 @@ def shown_questions(
     return [*binding, *single, *crossed]
 
 
-def _questions(title: str, rows: list[list[str]], *, is_detail: bool = False) -> Iterator[Section]:
+def _questions(title: str, rows: list[list[Cell]], *, is_detail: bool = False) -> Iterator[Section]:
     if rows:
         columns = tuple(Column(key=head.replace(" ", "_"), heading=head) for head in HEADS)
         cells = tuple(
             # A reason replaces missing numbers and may be longer than its column.
             tuple(row)
-            if row[_OBSERVED]
-            else (*row[:3], Remainder("  ".join(filter(None, row[3:]))))
+            if row[_OBSERVED].text
+            else (*row[:3], Remainder("  ".join(cell.text for cell in row[3:] if cell.text)))
             for row in rows
         )
         table = Table(name="findings", columns=columns, rows=cells, noun="questions")
@@ -120,7 +121,7 @@ def _lens_table(findings: Sequence[LensFinding]) -> Table:
             finding.attribute,
             finding.metric,
             *_distinct(finding.estimate, finding.low, finding.high),
-            Cell("" if math.isnan(finding.pvalue) else f"{finding.pvalue:.2g}", finding.pvalue),
+            pvalue_cell(finding.pvalue),
             "; ".join(filter(None, [finding.reason, finding.note])),
         )
         for finding in findings

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
+from ..report.document import Cell
 from ..report.notes import Note
 from ..report.words import number
 from .findings import LensFinding, LensTest
@@ -174,24 +175,27 @@ class LensWording(NumberStyle):
                     reasons="; ".join(sorted(filter(None, lacks))),
                 )
 
-    def row(self, finding: LensFinding) -> list[str]:
+    def row(self, finding: LensFinding) -> list[Cell]:
         """Return a row of the table of questions."""
         word = finding.verdict.replace("_", " ") + ("" if finding.binding else ", not binding")
-        head, test = [finding.attribute, finding.lens, word], finding.telling
+        head, test = [*map(Cell, (finding.attribute, finding.lens, word))], finding.telling
         if test is None:
             why = (finding.reason or "").removeprefix("not run: ")
-            return [*head, "", "", "", "", why, "", ""]
-        groups = ["", "", ""]
+            return [*head, *map(Cell, ("", "", "", "", why, "", ""))]
+        groups = [Cell("")] * 3
         if test.first is not None:
-            ends = [self._group_text(finding, test, 1), self._group_text(finding, test, 0)]
-            groups = [*ends, f"{test.second}, {test.first}"]
+            groups = [
+                Cell(self._group_text(finding, test, 1), test.second_value),
+                Cell(self._group_text(finding, test, 0), test.first_value),
+                Cell(f"{test.second}, {test.first}"),
+            ]
         fails = finding.verdict == "fail"
         bound = test.least if fails else test.most
         shown = (
             "" if math.isnan(bound) else f"{'>' if fails else '<'} {self._bound(finding, bound)}"
         )
-        p = "" if math.isnan(test.adjusted) else f"{test.adjusted:.2g}"
-        return [*head, *groups, self._size(finding, test.estimate), shown, "", p]
+        size = Cell(self._size(finding, test.estimate), test.estimate)
+        return [*head, *groups, size, Cell(shown, bound), Cell(""), pvalue_cell(test.adjusted)]
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -259,3 +263,8 @@ def _plain(metric: str) -> str:
 def _note(finding: LensFinding) -> str:
     """Return the note on how the run of a lens deviates from the request."""
     return fill_part("lens_note", "lens_note", note=finding.note) if finding.note else ""
+
+
+def pvalue_cell(pvalue: float) -> Cell:
+    """Return a p-value for a table; empty if there is none."""
+    return Cell("" if math.isnan(pvalue) else f"{pvalue:.2g}", pvalue)

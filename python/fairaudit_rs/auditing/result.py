@@ -215,21 +215,25 @@ class Audit(Result):
         """Return the sentences about the policy's rule; an empty list without a rule."""
         return [text for section in self._rule_sections for text in section.sentences]
 
-    def document(self) -> Document:
-        """Return the audit as data for renderers: verdict, questions, groups, the rule, notes."""
+    def document(self, *, details: bool = True) -> Document:
+        """Return the audit as data for renderers: verdict, questions, groups, the rule, notes.
+
+        Without ``details`` it has only what `to_text` prints.
+        """
         first, *rest = self.summary().splitlines()
         headline, _, sentence = first.partition(". ")
         wording = self._wording
+        sections = (
+            *question_sections(self.questions, self.attributes, wording),
+            base_rate_section(self.base_rates, wording),
+            *lens_sections(self.others),
+            *self._rule_sections,
+        )
         return Document(
             title=headline,
             headline=headline,
             sentences=(sentence, *rest),
-            sections=(
-                *question_sections(self.questions, self.attributes, wording),
-                base_rate_section(self.base_rates, wording),
-                *lens_sections(self.others),
-                *self._rule_sections,
-            ),
+            sections=tuple(section for section in sections if details or not section.is_detail),
             notes=self.remarks,
             facts={"Seed": str(self.seed)},
         )

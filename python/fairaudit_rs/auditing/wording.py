@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from ..literals import Verdict
 from ..permutation.minimum_counts import GroupCount
+from ..report.document import Cell
 from ..report.notes import Note
 from ..report.words import join_names, number
 from ..results import verdict as verdicts
 from .findings import GroupNamer, LensFinding, PairFinding, QuestionFinding
-from .lens_verdicts import LensWording
+from .lens_verdicts import LensWording, pvalue_cell
 from .number_style import NumberStyle, share
 from .policy import Policy
 from .sentences import fill_note, fill_part, fill_sentence
@@ -500,36 +501,40 @@ HEADS = (
 
 def question_rows(
     findings: Sequence[QuestionFinding], wording: Wording, *, with_lenses: bool = True
-) -> list[list[str]]:
-    """Return questions, and lenses with a verdict, as rows of text under `HEADS`."""
+) -> list[list[Cell]]:
+    """Return questions, and lenses with a verdict, as rows under `HEADS`; numbers keep values."""
     rows = []
     for finding in findings:
         pair = finding.shown_pair
         word = verdict_word(finding)
-        ends = [wording.group(finding, group, value) for group, value in finding.extremes]
-        head = [finding.attribute, finding.metric, word, *ends, *[""] * (2 - len(ends))]
+        ends = [
+            Cell(wording.group(finding, group, value), value) for group, value in finding.extremes
+        ]
+        names = map(Cell, (finding.attribute, finding.metric, word))
+        head = [*names, *ends, *[Cell("")] * (2 - len(ends))]
         if pair is None:
             is_silent = finding.verdict == "not_asked" and not finding.is_skipped
             why = "" if is_silent else finding.reason or ""
-            rows.append([*head, "", "", why, "", ""])
+            rows.append([*head, *map(Cell, ("", "", why, "", ""))])
             continue
         low, high = (
             wording.named(finding.attribute, group.group) for group, _ in pair.test.by_value
         )
-        bound = adjusted = ""
+        bound = adjusted = Cell("")
         if finding.tolerance is not None:
             is_gap = finding.tolerance.scale == "difference"
             fails = finding.verdict == "fail"
             sign = ">" if fails == is_gap else "<"
-            bound = f"{sign} {wording.bound(finding, pair.test.least if fails else pair.test.most)}"
-            adjusted = f"{pair.adjusted:.2g}"
+            limit = pair.test.least if fails else pair.test.most
+            bound = Cell(f"{sign} {wording.bound(finding, limit)}", limit)
+            adjusted = Cell(f"{pair.adjusted:.2g}", pair.adjusted)
         rows.append(
             [
                 *head,
-                f"{low}, {high}",
-                wording.gap(finding, pair.test.estimate),
+                Cell(f"{low}, {high}"),
+                Cell(wording.gap(finding, pair.test.estimate), pair.test.estimate),
                 bound,
-                "" if math.isnan(pair.test.p_equal) else f"{pair.test.p_equal:.2g}",
+                pvalue_cell(pair.test.p_equal),
                 adjusted,
             ]
         )

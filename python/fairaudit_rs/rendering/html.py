@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ..data.groups import escape_controls
-from ..report.document import Column, Document, Section, Table
+from ..report.document import Cell, Column, Document, Section, Table
 
 
 def render(document: Document) -> str:
@@ -45,10 +45,19 @@ def _row(table: Table, row: tuple[Any, ...]) -> str:
 
 def _cell(column: Column, value: Any) -> str:
     text = _escape(column.text(value))
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and math.isfinite(value):
-        text = f'<data value="{value!r}">{text}</data>'
+    numbers = _numbers_of(value.value if isinstance(value, Cell) else value)
+    if text and numbers:
+        text = f'<data value="{" ".join(numbers)}">{text}</data>'
     return f"<td>{text}</td>"
+
+
+def _numbers_of(value: Any) -> list[str]:
+    """Return the finite numbers of a cell in full; both limits of an interval."""
+    values = value if isinstance(value, tuple) else (value,)
+    are_numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
+    if not (are_numbers and all(map(math.isfinite, values))):
+        return []
+    return [repr(x if type(x) is int else float(x)) for x in values]
 
 
 def _paragraph(text: str) -> str:

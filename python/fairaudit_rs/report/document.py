@@ -69,7 +69,7 @@ def _interval_text(limits: tuple[float, float]) -> str:
 
 _FORMATS: dict[str, Callable[[Any], str]] = {
     "text": str,
-    "count": lambda value: f"{value:,.0f}" if value == int(value) else f"{value:,.1f}",
+    "count": lambda value: f"{value:,.{0 if float(value).is_integer() else 1}f}",
     "value": number,
     "interval": _interval_text,
     "pvalue": lambda value: p_text(value).removeprefix("p ").removeprefix("= "),

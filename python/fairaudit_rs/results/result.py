@@ -244,13 +244,16 @@ class Result(Serializable):
         """The names of the methods, which the sentence does not contain; "" if there are none."""
         return ""
 
-    def document(self) -> Document:
-        """Return the result as data for renderers: sentences, tables, notes and methods."""
+    def document(self, *, details: bool = True) -> Document:
+        """Return the result as data for renderers: sentences, tables, notes and methods.
+
+        Without ``details`` it has only what `to_text` prints; of many groups that takes less time.
+        """
         facts = {"Seed": str(seed)} if (seed := getattr(self, "seed", None)) is not None else {}
         return Document(
             title=self._title(),
             sentences=tuple(self.summary().splitlines()),
-            sections=tuple(self._sections()),
+            sections=tuple(self._sections(details)),
             notes=self.remarks,
             details=self.details,
             facts=facts,
@@ -262,12 +265,12 @@ class Result(Serializable):
         metric = getattr(self, "metric", "")
         return f"{words.capitalize()}: {metric}" if metric else words.capitalize()
 
-    def _sections(self) -> Iterator[Section]:
+    def _sections(self, details: bool) -> Iterator[Section]:
         """Yield the tables of the result; printed text contains those in `_printed_tables`."""
         level = getattr(self, "confidence_level", None)
         printed = self._printed_tables()
         for name in self._document_tables():
-            rows = self._document_rows(name)
+            rows = self._document_rows(name) if details or name in printed else []
             if rows:
                 table = known_table(name, rows, level, getattr(self, "metric", None))
                 title = _TITLES.get(name, name.replace("_", " ").capitalize())
@@ -303,7 +306,8 @@ class Result(Serializable):
         str
             Sentences are not wrapped.
         """
-        return render_result("text", self.document(), width=width, details=details)
+        document = self.document(details=details)
+        return render_result("text", document, width=width, details=details)
 
     def to_markdown(self) -> str:
         """Return the result as a page of Markdown: sentences, all tables, notes and methods."""
