@@ -193,7 +193,7 @@ def test_printed_text_needs_no_details():
         sensitive_features={"sex": rng.choice(["a", "b"], 900), "age": rng.choice([1, 2], 900)},
         rng=1,
     )
-    brief, whole = audit.document(details=False), audit.document()
+    brief, whole = audit.document(brief=True), audit.document()
     assert text.render(brief) == text.render(whole)
     assert not any(section.is_detail for section in brief.sections)
     assert any(section.is_detail for section in whole.sections)

@@ -215,10 +215,10 @@ class Audit(Result):
         """Return the sentences about the policy's rule; an empty list without a rule."""
         return [text for section in self._rule_sections for text in section.sentences]
 
-    def document(self, *, details: bool = True) -> Document:
+    def document(self, *, brief: bool = False) -> Document:
         """Return the audit as data for renderers: verdict, questions, groups, the rule, notes.
 
-        Without ``details`` it has only what `to_text` prints.
+        With ``brief`` it has only what `to_text` prints.
         """
         first, *rest = self.summary().splitlines()
         headline, _, sentence = first.partition(". ")
@@ -233,7 +233,7 @@ class Audit(Result):
             title=headline,
             headline=headline,
             sentences=(sentence, *rest),
-            sections=tuple(section for section in sections if details or not section.is_detail),
+            sections=tuple(section for section in sections if not (brief and section.is_detail)),
             notes=self.remarks,
             facts={"Seed": str(self.seed)},
         )

@@ -244,16 +244,16 @@ class Result(Serializable):
         """The names of the methods, which the sentence does not contain; "" if there are none."""
         return ""
 
-    def document(self, *, details: bool = True) -> Document:
+    def document(self, *, brief: bool = False) -> Document:
         """Return the result as data for renderers: sentences, tables, notes and methods.
 
-        Without ``details`` it has only what `to_text` prints; of many groups that takes less time.
+        With ``brief`` it has only what `to_text` prints, which takes less time with many groups.
         """
         facts = {"Seed": str(seed)} if (seed := getattr(self, "seed", None)) is not None else {}
         return Document(
             title=self._title(),
             sentences=tuple(self.summary().splitlines()),
-            sections=tuple(self._sections(details)),
+            sections=tuple(self._sections(brief)),
             notes=self.remarks,
             details=self.details,
             facts=facts,
@@ -265,12 +265,12 @@ class Result(Serializable):
         metric = getattr(self, "metric", "")
         return f"{words.capitalize()}: {metric}" if metric else words.capitalize()
 
-    def _sections(self, details: bool) -> Iterator[Section]:
+    def _sections(self, brief: bool) -> Iterator[Section]:
         """Yield the tables of the result; printed text contains those in `_printed_tables`."""
         level = getattr(self, "confidence_level", None)
         printed = self._printed_tables()
         for name in self._document_tables():
-            rows = self._document_rows(name) if details or name in printed else []
+            rows = self._document_rows(name) if name in printed or not brief else []
             if rows:
                 table = known_table(name, rows, level, getattr(self, "metric", None))
                 title = _TITLES.get(name, name.replace("_", " ").capitalize())
@@ -306,7 +306,7 @@ class Result(Serializable):
         str
             Sentences are not wrapped.
         """
-        document = self.document(details=details)
+        document = self.document(brief=not details)
         return render_result("text", document, width=width, details=details)
 
     def to_markdown(self) -> str:
